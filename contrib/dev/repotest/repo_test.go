@@ -4,6 +4,7 @@ package repotest
 
 import (
 	"bytes"
+	"errors"
 	"go/build"
 	"io/fs"
 	"os"
@@ -162,7 +163,8 @@ func packages(t *testing.T) map[string]*build.Package {
 		}
 		pkg, err := build.ImportDir(dir, build.ImportComment)
 		if err != nil {
-			if _, only := err.(*build.NoGoError); only {
+			var empty *build.NoGoError
+			if errors.As(err, &empty) {
 				return
 			}
 			t.Fatalf("%s: %v", rel, err)
