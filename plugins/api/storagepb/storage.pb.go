@@ -193,7 +193,7 @@ func (x StorageError_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StorageError_Kind.Descriptor instead.
 func (StorageError_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{27, 0}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{29, 0}
 }
 
 type InfoRequest struct {
@@ -1082,6 +1082,9 @@ func (x *HoldRequest) GetHolder() *Holder {
 	return nil
 }
 
+// The tokens of one name count up by one with every acquisition, also across
+// restarts: a client that takes a lease again after a lost connection knows by
+// the next token that nobody else had it in between.
 type HoldResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Token         uint64                 `protobuf:"varint,1,opt,name=token,proto3" json:"token,omitempty"`
@@ -1126,6 +1129,94 @@ func (x *HoldResponse) GetToken() uint64 {
 	return 0
 }
 
+type ReleaseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Token         uint64                 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRequest) Reset() {
+	*x = ReleaseRequest{}
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRequest) ProtoMessage() {}
+
+func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseRequest) Descriptor() ([]byte, []int) {
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReleaseRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReleaseRequest) GetToken() uint64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
+type ReleaseResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseResponse) Reset() {
+	*x = ReleaseResponse{}
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseResponse) ProtoMessage() {}
+
+func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseResponse) Descriptor() ([]byte, []int) {
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{17}
+}
+
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Prefix        []byte                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
@@ -1135,7 +1226,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[16]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1238,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[16]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1251,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{16}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRequest) GetPrefix() []byte {
@@ -1181,7 +1272,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[17]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1284,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[17]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1297,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{17}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Change) GetKey() []byte {
@@ -1240,7 +1331,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[18]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1343,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[18]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1356,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{18}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchResponse) GetChanges() []*Change {
@@ -1291,7 +1382,7 @@ type MaintainRequest struct {
 
 func (x *MaintainRequest) Reset() {
 	*x = MaintainRequest{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[19]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1394,7 @@ func (x *MaintainRequest) String() string {
 func (*MaintainRequest) ProtoMessage() {}
 
 func (x *MaintainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[19]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1407,7 @@ func (x *MaintainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MaintainRequest.ProtoReflect.Descriptor instead.
 func (*MaintainRequest) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{19}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MaintainRequest) GetOperation() Operation {
@@ -1336,7 +1427,7 @@ type MaintainResponse struct {
 
 func (x *MaintainResponse) Reset() {
 	*x = MaintainResponse{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[20]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1439,7 @@ func (x *MaintainResponse) String() string {
 func (*MaintainResponse) ProtoMessage() {}
 
 func (x *MaintainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[20]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1452,7 @@ func (x *MaintainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MaintainResponse.ProtoReflect.Descriptor instead.
 func (*MaintainResponse) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{20}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MaintainResponse) GetProgress() string {
@@ -1389,7 +1480,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[21]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1492,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[21]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1505,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{21}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Report) GetFigures() []*Figure {
@@ -1448,7 +1539,7 @@ type Figure struct {
 
 func (x *Figure) Reset() {
 	*x = Figure{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[22]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1551,7 @@ func (x *Figure) String() string {
 func (*Figure) ProtoMessage() {}
 
 func (x *Figure) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[22]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1564,7 @@ func (x *Figure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Figure.ProtoReflect.Descriptor instead.
 func (*Figure) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{22}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Figure) GetName() string {
@@ -1498,7 +1589,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[23]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1601,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[23]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1614,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{23}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{25}
 }
 
 type BackupChunk struct {
@@ -1535,7 +1626,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[24]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1638,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[24]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1651,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{24}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -1579,7 +1670,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[25]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1682,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[25]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1695,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{25}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RestoreRequest) GetData() []byte {
@@ -1623,7 +1714,7 @@ type RestoreResponse struct {
 
 func (x *RestoreResponse) Reset() {
 	*x = RestoreResponse{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[26]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1635,7 +1726,7 @@ func (x *RestoreResponse) String() string {
 func (*RestoreResponse) ProtoMessage() {}
 
 func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[26]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1648,7 +1739,7 @@ func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
 func (*RestoreResponse) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{26}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RestoreResponse) GetEntries() uint64 {
@@ -1667,13 +1758,16 @@ type StorageError struct {
 	Version       uint64                 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"` // that the key of the conflict has
 	Holder        *Holder                `protobuf:"bytes,5,opt,name=holder,proto3" json:"holder,omitempty"`    // of a held lease
 	Limit         string                 `protobuf:"bytes,6,opt,name=limit,proto3" json:"limit,omitempty"`      // the name of the limit passed
+	Got           uint64                 `protobuf:"varint,7,opt,name=got,proto3" json:"got,omitempty"`         // what was sent of it
+	Max           uint64                 `protobuf:"varint,8,opt,name=max,proto3" json:"max,omitempty"`         // what is allowed of it
+	Lease         string                 `protobuf:"bytes,9,opt,name=lease,proto3" json:"lease,omitempty"`      // the name of a held lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StorageError) Reset() {
 	*x = StorageError{}
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[27]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1779,7 @@ func (x *StorageError) String() string {
 func (*StorageError) ProtoMessage() {}
 
 func (x *StorageError) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_storage_v1_storage_proto_msgTypes[27]
+	mi := &file_bough_storage_v1_storage_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1792,7 @@ func (x *StorageError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StorageError.ProtoReflect.Descriptor instead.
 func (*StorageError) Descriptor() ([]byte, []int) {
-	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{27}
+	return file_bough_storage_v1_storage_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StorageError) GetKind() StorageError_Kind {
@@ -1739,6 +1833,27 @@ func (x *StorageError) GetHolder() *Holder {
 func (x *StorageError) GetLimit() string {
 	if x != nil {
 		return x.Limit
+	}
+	return ""
+}
+
+func (x *StorageError) GetGot() uint64 {
+	if x != nil {
+		return x.Got
+	}
+	return 0
+}
+
+func (x *StorageError) GetMax() uint64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *StorageError) GetLease() string {
+	if x != nil {
+		return x.Lease
 	}
 	return ""
 }
@@ -1812,7 +1927,11 @@ const file_bough_storage_v1_storage_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
 	"\x06holder\x18\x02 \x01(\v2\x18.bough.storage.v1.HolderR\x06holder\"$\n" +
 	"\fHoldResponse\x12\x14\n" +
-	"\x05token\x18\x01 \x01(\x04R\x05token\"&\n" +
+	"\x05token\x18\x01 \x01(\x04R\x05token\":\n" +
+	"\x0eReleaseRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\x04R\x05token\"\x11\n" +
+	"\x0fReleaseResponse\"&\n" +
 	"\fWatchRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\fR\x06prefix\"N\n" +
 	"\x06Change\x12\x10\n" +
@@ -1840,14 +1959,17 @@ const file_bough_storage_v1_storage_proto_rawDesc = "" +
 	"\x0eRestoreRequest\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"+\n" +
 	"\x0fRestoreResponse\x12\x18\n" +
-	"\aentries\x18\x01 \x01(\x04R\aentries\"\xf2\x02\n" +
+	"\aentries\x18\x01 \x01(\x04R\aentries\"\xac\x03\n" +
 	"\fStorageError\x127\n" +
 	"\x04kind\x18\x01 \x01(\x0e2#.bough.storage.v1.StorageError.KindR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\x04R\aversion\x120\n" +
 	"\x06holder\x18\x05 \x01(\v2\x18.bough.storage.v1.HolderR\x06holder\x12\x14\n" +
-	"\x05limit\x18\x06 \x01(\tR\x05limit\"\x9a\x01\n" +
+	"\x05limit\x18\x06 \x01(\tR\x05limit\x12\x10\n" +
+	"\x03got\x18\a \x01(\x04R\x03got\x12\x10\n" +
+	"\x03max\x18\b \x01(\x04R\x03max\x12\x14\n" +
+	"\x05lease\x18\t \x01(\tR\x05lease\"\x9a\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rKIND_CONFLICT\x10\x01\x12\x0f\n" +
@@ -1866,13 +1988,14 @@ const file_bough_storage_v1_storage_proto_rawDesc = "" +
 	"\x0fOPERATION_STATS\x10\x01\x12\x13\n" +
 	"\x0fOPERATION_CHECK\x10\x02\x12\x15\n" +
 	"\x11OPERATION_COMPACT\x10\x03\x12\x14\n" +
-	"\x10OPERATION_REPAIR\x10\x042\xb2\x05\n" +
+	"\x10OPERATION_REPAIR\x10\x042\x82\x06\n" +
 	"\aStorage\x12E\n" +
 	"\x04Info\x12\x1d.bough.storage.v1.InfoRequest\x1a\x1e.bough.storage.v1.InfoResponse\x12B\n" +
 	"\x03Get\x12\x1c.bough.storage.v1.GetRequest\x1a\x1d.bough.storage.v1.GetResponse\x12G\n" +
 	"\x04Scan\x12\x1d.bough.storage.v1.ScanRequest\x1a\x1e.bough.storage.v1.ScanResponse0\x01\x12K\n" +
 	"\x06Commit\x12\x1f.bough.storage.v1.CommitRequest\x1a .bough.storage.v1.CommitResponse\x12G\n" +
-	"\x04Hold\x12\x1d.bough.storage.v1.HoldRequest\x1a\x1e.bough.storage.v1.HoldResponse0\x01\x12J\n" +
+	"\x04Hold\x12\x1d.bough.storage.v1.HoldRequest\x1a\x1e.bough.storage.v1.HoldResponse0\x01\x12N\n" +
+	"\aRelease\x12 .bough.storage.v1.ReleaseRequest\x1a!.bough.storage.v1.ReleaseResponse\x12J\n" +
 	"\x05Watch\x12\x1e.bough.storage.v1.WatchRequest\x1a\x1f.bough.storage.v1.WatchResponse0\x01\x12S\n" +
 	"\bMaintain\x12!.bough.storage.v1.MaintainRequest\x1a\".bough.storage.v1.MaintainResponse0\x01\x12J\n" +
 	"\x06Backup\x12\x1f.bough.storage.v1.BackupRequest\x1a\x1d.bough.storage.v1.BackupChunk0\x01\x12P\n" +
@@ -1891,7 +2014,7 @@ func file_bough_storage_v1_storage_proto_rawDescGZIP() []byte {
 }
 
 var file_bough_storage_v1_storage_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_bough_storage_v1_storage_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_bough_storage_v1_storage_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_bough_storage_v1_storage_proto_goTypes = []any{
 	(Durability)(0),          // 0: bough.storage.v1.Durability
 	(Operation)(0),           // 1: bough.storage.v1.Operation
@@ -1912,18 +2035,20 @@ var file_bough_storage_v1_storage_proto_goTypes = []any{
 	(*Holder)(nil),           // 16: bough.storage.v1.Holder
 	(*HoldRequest)(nil),      // 17: bough.storage.v1.HoldRequest
 	(*HoldResponse)(nil),     // 18: bough.storage.v1.HoldResponse
-	(*WatchRequest)(nil),     // 19: bough.storage.v1.WatchRequest
-	(*Change)(nil),           // 20: bough.storage.v1.Change
-	(*WatchResponse)(nil),    // 21: bough.storage.v1.WatchResponse
-	(*MaintainRequest)(nil),  // 22: bough.storage.v1.MaintainRequest
-	(*MaintainResponse)(nil), // 23: bough.storage.v1.MaintainResponse
-	(*Report)(nil),           // 24: bough.storage.v1.Report
-	(*Figure)(nil),           // 25: bough.storage.v1.Figure
-	(*BackupRequest)(nil),    // 26: bough.storage.v1.BackupRequest
-	(*BackupChunk)(nil),      // 27: bough.storage.v1.BackupChunk
-	(*RestoreRequest)(nil),   // 28: bough.storage.v1.RestoreRequest
-	(*RestoreResponse)(nil),  // 29: bough.storage.v1.RestoreResponse
-	(*StorageError)(nil),     // 30: bough.storage.v1.StorageError
+	(*ReleaseRequest)(nil),   // 19: bough.storage.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),  // 20: bough.storage.v1.ReleaseResponse
+	(*WatchRequest)(nil),     // 21: bough.storage.v1.WatchRequest
+	(*Change)(nil),           // 22: bough.storage.v1.Change
+	(*WatchResponse)(nil),    // 23: bough.storage.v1.WatchResponse
+	(*MaintainRequest)(nil),  // 24: bough.storage.v1.MaintainRequest
+	(*MaintainResponse)(nil), // 25: bough.storage.v1.MaintainResponse
+	(*Report)(nil),           // 26: bough.storage.v1.Report
+	(*Figure)(nil),           // 27: bough.storage.v1.Figure
+	(*BackupRequest)(nil),    // 28: bough.storage.v1.BackupRequest
+	(*BackupChunk)(nil),      // 29: bough.storage.v1.BackupChunk
+	(*RestoreRequest)(nil),   // 30: bough.storage.v1.RestoreRequest
+	(*RestoreResponse)(nil),  // 31: bough.storage.v1.RestoreResponse
+	(*StorageError)(nil),     // 32: bough.storage.v1.StorageError
 }
 var file_bough_storage_v1_storage_proto_depIdxs = []int32{
 	5,  // 0: bough.storage.v1.InfoResponse.limits:type_name -> bough.storage.v1.Limits
@@ -1934,10 +2059,10 @@ var file_bough_storage_v1_storage_proto_depIdxs = []int32{
 	12, // 5: bough.storage.v1.CommitRequest.ops:type_name -> bough.storage.v1.Op
 	0,  // 6: bough.storage.v1.CommitRequest.durability:type_name -> bough.storage.v1.Durability
 	16, // 7: bough.storage.v1.HoldRequest.holder:type_name -> bough.storage.v1.Holder
-	20, // 8: bough.storage.v1.WatchResponse.changes:type_name -> bough.storage.v1.Change
+	22, // 8: bough.storage.v1.WatchResponse.changes:type_name -> bough.storage.v1.Change
 	1,  // 9: bough.storage.v1.MaintainRequest.operation:type_name -> bough.storage.v1.Operation
-	24, // 10: bough.storage.v1.MaintainResponse.report:type_name -> bough.storage.v1.Report
-	25, // 11: bough.storage.v1.Report.figures:type_name -> bough.storage.v1.Figure
+	26, // 10: bough.storage.v1.MaintainResponse.report:type_name -> bough.storage.v1.Report
+	27, // 11: bough.storage.v1.Report.figures:type_name -> bough.storage.v1.Figure
 	2,  // 12: bough.storage.v1.StorageError.kind:type_name -> bough.storage.v1.StorageError.Kind
 	16, // 13: bough.storage.v1.StorageError.holder:type_name -> bough.storage.v1.Holder
 	3,  // 14: bough.storage.v1.Storage.Info:input_type -> bough.storage.v1.InfoRequest
@@ -1945,21 +2070,23 @@ var file_bough_storage_v1_storage_proto_depIdxs = []int32{
 	9,  // 16: bough.storage.v1.Storage.Scan:input_type -> bough.storage.v1.ScanRequest
 	14, // 17: bough.storage.v1.Storage.Commit:input_type -> bough.storage.v1.CommitRequest
 	17, // 18: bough.storage.v1.Storage.Hold:input_type -> bough.storage.v1.HoldRequest
-	19, // 19: bough.storage.v1.Storage.Watch:input_type -> bough.storage.v1.WatchRequest
-	22, // 20: bough.storage.v1.Storage.Maintain:input_type -> bough.storage.v1.MaintainRequest
-	26, // 21: bough.storage.v1.Storage.Backup:input_type -> bough.storage.v1.BackupRequest
-	28, // 22: bough.storage.v1.Storage.Restore:input_type -> bough.storage.v1.RestoreRequest
-	4,  // 23: bough.storage.v1.Storage.Info:output_type -> bough.storage.v1.InfoResponse
-	8,  // 24: bough.storage.v1.Storage.Get:output_type -> bough.storage.v1.GetResponse
-	10, // 25: bough.storage.v1.Storage.Scan:output_type -> bough.storage.v1.ScanResponse
-	15, // 26: bough.storage.v1.Storage.Commit:output_type -> bough.storage.v1.CommitResponse
-	18, // 27: bough.storage.v1.Storage.Hold:output_type -> bough.storage.v1.HoldResponse
-	21, // 28: bough.storage.v1.Storage.Watch:output_type -> bough.storage.v1.WatchResponse
-	23, // 29: bough.storage.v1.Storage.Maintain:output_type -> bough.storage.v1.MaintainResponse
-	27, // 30: bough.storage.v1.Storage.Backup:output_type -> bough.storage.v1.BackupChunk
-	29, // 31: bough.storage.v1.Storage.Restore:output_type -> bough.storage.v1.RestoreResponse
-	23, // [23:32] is the sub-list for method output_type
-	14, // [14:23] is the sub-list for method input_type
+	19, // 19: bough.storage.v1.Storage.Release:input_type -> bough.storage.v1.ReleaseRequest
+	21, // 20: bough.storage.v1.Storage.Watch:input_type -> bough.storage.v1.WatchRequest
+	24, // 21: bough.storage.v1.Storage.Maintain:input_type -> bough.storage.v1.MaintainRequest
+	28, // 22: bough.storage.v1.Storage.Backup:input_type -> bough.storage.v1.BackupRequest
+	30, // 23: bough.storage.v1.Storage.Restore:input_type -> bough.storage.v1.RestoreRequest
+	4,  // 24: bough.storage.v1.Storage.Info:output_type -> bough.storage.v1.InfoResponse
+	8,  // 25: bough.storage.v1.Storage.Get:output_type -> bough.storage.v1.GetResponse
+	10, // 26: bough.storage.v1.Storage.Scan:output_type -> bough.storage.v1.ScanResponse
+	15, // 27: bough.storage.v1.Storage.Commit:output_type -> bough.storage.v1.CommitResponse
+	18, // 28: bough.storage.v1.Storage.Hold:output_type -> bough.storage.v1.HoldResponse
+	20, // 29: bough.storage.v1.Storage.Release:output_type -> bough.storage.v1.ReleaseResponse
+	23, // 30: bough.storage.v1.Storage.Watch:output_type -> bough.storage.v1.WatchResponse
+	25, // 31: bough.storage.v1.Storage.Maintain:output_type -> bough.storage.v1.MaintainResponse
+	29, // 32: bough.storage.v1.Storage.Backup:output_type -> bough.storage.v1.BackupChunk
+	31, // 33: bough.storage.v1.Storage.Restore:output_type -> bough.storage.v1.RestoreResponse
+	24, // [24:34] is the sub-list for method output_type
+	14, // [14:24] is the sub-list for method input_type
 	14, // [14:14] is the sub-list for extension type_name
 	14, // [14:14] is the sub-list for extension extendee
 	0,  // [0:14] is the sub-list for field type_name
@@ -1976,7 +2103,7 @@ func file_bough_storage_v1_storage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bough_storage_v1_storage_proto_rawDesc), len(file_bough_storage_v1_storage_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -34,6 +34,7 @@ const (
 	Storage_Scan_FullMethodName     = "/bough.storage.v1.Storage/Scan"
 	Storage_Commit_FullMethodName   = "/bough.storage.v1.Storage/Commit"
 	Storage_Hold_FullMethodName     = "/bough.storage.v1.Storage/Hold"
+	Storage_Release_FullMethodName  = "/bough.storage.v1.Storage/Release"
 	Storage_Watch_FullMethodName    = "/bough.storage.v1.Storage/Watch"
 	Storage_Maintain_FullMethodName = "/bough.storage.v1.Storage/Maintain"
 	Storage_Backup_FullMethodName   = "/bough.storage.v1.Storage/Backup"
@@ -60,6 +61,10 @@ type StorageClient interface {
 	// first answer says that the lease is held, or the call fails with
 	// ALREADY_EXISTS and the present holder in the details.
 	Hold(ctx context.Context, in *HoldRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HoldResponse], error)
+	// Release gives a lease back while its stream is still open. It answers once
+	// another can take it; the stream then ends. Releasing what is not held is no
+	// error.
+	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// Watch streams the keys below a prefix as batches change them. The first
 	// answer has no change: from it on nothing is missed. A watcher that reads
 	// too slowly gets one answer with resync set in place of what it missed.
@@ -148,6 +153,16 @@ func (c *storageClient) Hold(ctx context.Context, in *HoldRequest, opts ...grpc.
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Storage_HoldClient = grpc.ServerStreamingClient[HoldResponse]
+
+func (c *storageClient) Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseResponse)
+	err := c.cc.Invoke(ctx, Storage_Release_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
 
 func (c *storageClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -239,6 +254,10 @@ type StorageServer interface {
 	// first answer says that the lease is held, or the call fails with
 	// ALREADY_EXISTS and the present holder in the details.
 	Hold(*HoldRequest, grpc.ServerStreamingServer[HoldResponse]) error
+	// Release gives a lease back while its stream is still open. It answers once
+	// another can take it; the stream then ends. Releasing what is not held is no
+	// error.
+	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Watch streams the keys below a prefix as batches change them. The first
 	// answer has no change: from it on nothing is missed. A watcher that reads
 	// too slowly gets one answer with resync set in place of what it missed.
@@ -274,6 +293,9 @@ func (UnimplementedStorageServer) Commit(context.Context, *CommitRequest) (*Comm
 }
 func (UnimplementedStorageServer) Hold(*HoldRequest, grpc.ServerStreamingServer[HoldResponse]) error {
 	return status.Error(codes.Unimplemented, "method Hold not implemented")
+}
+func (UnimplementedStorageServer) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
 }
 func (UnimplementedStorageServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
@@ -384,6 +406,24 @@ func _Storage_Hold_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Storage_HoldServer = grpc.ServerStreamingServer[HoldResponse]
 
+func _Storage_Release_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StorageServer).Release(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Storage_Release_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StorageServer).Release(ctx, req.(*ReleaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Storage_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -442,6 +482,10 @@ var Storage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Commit",
 			Handler:    _Storage_Commit_Handler,
+		},
+		{
+			MethodName: "Release",
+			Handler:    _Storage_Release_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

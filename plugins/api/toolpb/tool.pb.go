@@ -129,7 +129,7 @@ func (x Progress_Stream) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Progress_Stream.Descriptor instead.
 func (Progress_Stream) EnumDescriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{5, 0}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{7, 0}
 }
 
 type ListRequest struct {
@@ -357,6 +357,94 @@ func (x *CallRequest) GetInput() []byte {
 	return nil
 }
 
+type CancelRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	CallId        string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelRequest) Reset() {
+	*x = CancelRequest{}
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelRequest) ProtoMessage() {}
+
+func (x *CancelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
+func (*CancelRequest) Descriptor() ([]byte, []int) {
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CancelRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *CancelRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+type CancelResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelResponse) Reset() {
+	*x = CancelResponse{}
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelResponse) ProtoMessage() {}
+
+func (x *CancelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
+func (*CancelResponse) Descriptor() ([]byte, []int) {
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{5}
+}
+
 type CallResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Event:
@@ -370,7 +458,7 @@ type CallResponse struct {
 
 func (x *CallResponse) Reset() {
 	*x = CallResponse{}
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[4]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +470,7 @@ func (x *CallResponse) String() string {
 func (*CallResponse) ProtoMessage() {}
 
 func (x *CallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[4]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +483,7 @@ func (x *CallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallResponse.ProtoReflect.Descriptor instead.
 func (*CallResponse) Descriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{4}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CallResponse) GetEvent() isCallResponse_Event {
@@ -450,7 +538,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[5]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -462,7 +550,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[5]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -475,7 +563,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{5}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Progress) GetStream() Progress_Stream {
@@ -507,7 +595,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[6]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +607,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[6]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +620,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{6}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Result) GetText() string {
@@ -594,7 +682,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[7]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +694,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[7]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +707,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{7}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Image) GetMediaType() string {
@@ -649,7 +737,7 @@ type FileState struct {
 
 func (x *FileState) Reset() {
 	*x = FileState{}
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[8]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -661,7 +749,7 @@ func (x *FileState) String() string {
 func (*FileState) ProtoMessage() {}
 
 func (x *FileState) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[8]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -674,7 +762,7 @@ func (x *FileState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileState.ProtoReflect.Descriptor instead.
 func (*FileState) Descriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{8}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FileState) GetPath() string {
@@ -716,7 +804,7 @@ type OpenRequest struct {
 
 func (x *OpenRequest) Reset() {
 	*x = OpenRequest{}
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[9]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +816,7 @@ func (x *OpenRequest) String() string {
 func (*OpenRequest) ProtoMessage() {}
 
 func (x *OpenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[9]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +829,7 @@ func (x *OpenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRequest.ProtoReflect.Descriptor instead.
 func (*OpenRequest) Descriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{9}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *OpenRequest) GetSession() string {
@@ -773,7 +861,7 @@ type OpenResponse struct {
 
 func (x *OpenResponse) Reset() {
 	*x = OpenResponse{}
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[10]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +873,7 @@ func (x *OpenResponse) String() string {
 func (*OpenResponse) ProtoMessage() {}
 
 func (x *OpenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[10]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +886,7 @@ func (x *OpenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenResponse.ProtoReflect.Descriptor instead.
 func (*OpenResponse) Descriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{10}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{12}
 }
 
 type CloseRequest struct {
@@ -810,7 +898,7 @@ type CloseRequest struct {
 
 func (x *CloseRequest) Reset() {
 	*x = CloseRequest{}
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[11]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -822,7 +910,7 @@ func (x *CloseRequest) String() string {
 func (*CloseRequest) ProtoMessage() {}
 
 func (x *CloseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[11]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -835,7 +923,7 @@ func (x *CloseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRequest.ProtoReflect.Descriptor instead.
 func (*CloseRequest) Descriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{11}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CloseRequest) GetSession() string {
@@ -853,7 +941,7 @@ type CloseResponse struct {
 
 func (x *CloseResponse) Reset() {
 	*x = CloseResponse{}
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[12]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +953,7 @@ func (x *CloseResponse) String() string {
 func (*CloseResponse) ProtoMessage() {}
 
 func (x *CloseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bough_tool_v1_tool_proto_msgTypes[12]
+	mi := &file_bough_tool_v1_tool_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +966,7 @@ func (x *CloseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseResponse.ProtoReflect.Descriptor instead.
 func (*CloseResponse) Descriptor() ([]byte, []int) {
-	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{12}
+	return file_bough_tool_v1_tool_proto_rawDescGZIP(), []int{14}
 }
 
 var File_bough_tool_v1_tool_proto protoreflect.FileDescriptor
@@ -900,7 +988,11 @@ const file_bough_tool_v1_tool_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x03 \x01(\tR\x04tool\x12\x14\n" +
-	"\x05input\x18\x04 \x01(\fR\x05input\"\x7f\n" +
+	"\x05input\x18\x04 \x01(\fR\x05input\"B\n" +
+	"\rCancelRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\"\x10\n" +
+	"\x0eCancelResponse\"\x7f\n" +
 	"\fCallResponse\x125\n" +
 	"\bprogress\x18\x01 \x01(\v2\x17.bough.tool.v1.ProgressH\x00R\bprogress\x12/\n" +
 	"\x06result\x18\x02 \x01(\v2\x15.bough.tool.v1.ResultH\x00R\x06resultB\a\n" +
@@ -943,10 +1035,11 @@ const file_bough_tool_v1_tool_proto_rawDesc = "" +
 	"\vEFFECT_NONE\x10\x01\x12\x0f\n" +
 	"\vEFFECT_READ\x10\x02\x12\x10\n" +
 	"\fEFFECT_WRITE\x10\x03\x12\x12\n" +
-	"\x0eEFFECT_EXECUTE\x10\x042\x8b\x01\n" +
+	"\x0eEFFECT_EXECUTE\x10\x042\xd2\x01\n" +
 	"\x05Tools\x12?\n" +
 	"\x04List\x12\x1a.bough.tool.v1.ListRequest\x1a\x1b.bough.tool.v1.ListResponse\x12A\n" +
-	"\x04Call\x12\x1a.bough.tool.v1.CallRequest\x1a\x1b.bough.tool.v1.CallResponse0\x012\x90\x01\n" +
+	"\x04Call\x12\x1a.bough.tool.v1.CallRequest\x1a\x1b.bough.tool.v1.CallResponse0\x01\x12E\n" +
+	"\x06Cancel\x12\x1c.bough.tool.v1.CancelRequest\x1a\x1d.bough.tool.v1.CancelResponse2\x90\x01\n" +
 	"\tWorkspace\x12?\n" +
 	"\x04Open\x12\x1a.bough.tool.v1.OpenRequest\x1a\x1b.bough.tool.v1.OpenResponse\x12B\n" +
 	"\x05Close\x12\x1b.bough.tool.v1.CloseRequest\x1a\x1c.bough.tool.v1.CloseResponseB5Z3github.com/boughdev/bough/plugins/api/toolpb;toolpbb\x06proto3"
@@ -964,43 +1057,47 @@ func file_bough_tool_v1_tool_proto_rawDescGZIP() []byte {
 }
 
 var file_bough_tool_v1_tool_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_bough_tool_v1_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_bough_tool_v1_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_bough_tool_v1_tool_proto_goTypes = []any{
-	(Effect)(0),           // 0: bough.tool.v1.Effect
-	(Progress_Stream)(0),  // 1: bough.tool.v1.Progress.Stream
-	(*ListRequest)(nil),   // 2: bough.tool.v1.ListRequest
-	(*ListResponse)(nil),  // 3: bough.tool.v1.ListResponse
-	(*Spec)(nil),          // 4: bough.tool.v1.Spec
-	(*CallRequest)(nil),   // 5: bough.tool.v1.CallRequest
-	(*CallResponse)(nil),  // 6: bough.tool.v1.CallResponse
-	(*Progress)(nil),      // 7: bough.tool.v1.Progress
-	(*Result)(nil),        // 8: bough.tool.v1.Result
-	(*Image)(nil),         // 9: bough.tool.v1.Image
-	(*FileState)(nil),     // 10: bough.tool.v1.FileState
-	(*OpenRequest)(nil),   // 11: bough.tool.v1.OpenRequest
-	(*OpenResponse)(nil),  // 12: bough.tool.v1.OpenResponse
-	(*CloseRequest)(nil),  // 13: bough.tool.v1.CloseRequest
-	(*CloseResponse)(nil), // 14: bough.tool.v1.CloseResponse
+	(Effect)(0),            // 0: bough.tool.v1.Effect
+	(Progress_Stream)(0),   // 1: bough.tool.v1.Progress.Stream
+	(*ListRequest)(nil),    // 2: bough.tool.v1.ListRequest
+	(*ListResponse)(nil),   // 3: bough.tool.v1.ListResponse
+	(*Spec)(nil),           // 4: bough.tool.v1.Spec
+	(*CallRequest)(nil),    // 5: bough.tool.v1.CallRequest
+	(*CancelRequest)(nil),  // 6: bough.tool.v1.CancelRequest
+	(*CancelResponse)(nil), // 7: bough.tool.v1.CancelResponse
+	(*CallResponse)(nil),   // 8: bough.tool.v1.CallResponse
+	(*Progress)(nil),       // 9: bough.tool.v1.Progress
+	(*Result)(nil),         // 10: bough.tool.v1.Result
+	(*Image)(nil),          // 11: bough.tool.v1.Image
+	(*FileState)(nil),      // 12: bough.tool.v1.FileState
+	(*OpenRequest)(nil),    // 13: bough.tool.v1.OpenRequest
+	(*OpenResponse)(nil),   // 14: bough.tool.v1.OpenResponse
+	(*CloseRequest)(nil),   // 15: bough.tool.v1.CloseRequest
+	(*CloseResponse)(nil),  // 16: bough.tool.v1.CloseResponse
 }
 var file_bough_tool_v1_tool_proto_depIdxs = []int32{
 	4,  // 0: bough.tool.v1.ListResponse.tools:type_name -> bough.tool.v1.Spec
 	0,  // 1: bough.tool.v1.Spec.effect:type_name -> bough.tool.v1.Effect
-	7,  // 2: bough.tool.v1.CallResponse.progress:type_name -> bough.tool.v1.Progress
-	8,  // 3: bough.tool.v1.CallResponse.result:type_name -> bough.tool.v1.Result
+	9,  // 2: bough.tool.v1.CallResponse.progress:type_name -> bough.tool.v1.Progress
+	10, // 3: bough.tool.v1.CallResponse.result:type_name -> bough.tool.v1.Result
 	1,  // 4: bough.tool.v1.Progress.stream:type_name -> bough.tool.v1.Progress.Stream
-	9,  // 5: bough.tool.v1.Result.images:type_name -> bough.tool.v1.Image
-	10, // 6: bough.tool.v1.Result.files:type_name -> bough.tool.v1.FileState
-	10, // 7: bough.tool.v1.OpenRequest.seen:type_name -> bough.tool.v1.FileState
+	11, // 5: bough.tool.v1.Result.images:type_name -> bough.tool.v1.Image
+	12, // 6: bough.tool.v1.Result.files:type_name -> bough.tool.v1.FileState
+	12, // 7: bough.tool.v1.OpenRequest.seen:type_name -> bough.tool.v1.FileState
 	2,  // 8: bough.tool.v1.Tools.List:input_type -> bough.tool.v1.ListRequest
 	5,  // 9: bough.tool.v1.Tools.Call:input_type -> bough.tool.v1.CallRequest
-	11, // 10: bough.tool.v1.Workspace.Open:input_type -> bough.tool.v1.OpenRequest
-	13, // 11: bough.tool.v1.Workspace.Close:input_type -> bough.tool.v1.CloseRequest
-	3,  // 12: bough.tool.v1.Tools.List:output_type -> bough.tool.v1.ListResponse
-	6,  // 13: bough.tool.v1.Tools.Call:output_type -> bough.tool.v1.CallResponse
-	12, // 14: bough.tool.v1.Workspace.Open:output_type -> bough.tool.v1.OpenResponse
-	14, // 15: bough.tool.v1.Workspace.Close:output_type -> bough.tool.v1.CloseResponse
-	12, // [12:16] is the sub-list for method output_type
-	8,  // [8:12] is the sub-list for method input_type
+	6,  // 10: bough.tool.v1.Tools.Cancel:input_type -> bough.tool.v1.CancelRequest
+	13, // 11: bough.tool.v1.Workspace.Open:input_type -> bough.tool.v1.OpenRequest
+	15, // 12: bough.tool.v1.Workspace.Close:input_type -> bough.tool.v1.CloseRequest
+	3,  // 13: bough.tool.v1.Tools.List:output_type -> bough.tool.v1.ListResponse
+	8,  // 14: bough.tool.v1.Tools.Call:output_type -> bough.tool.v1.CallResponse
+	7,  // 15: bough.tool.v1.Tools.Cancel:output_type -> bough.tool.v1.CancelResponse
+	14, // 16: bough.tool.v1.Workspace.Open:output_type -> bough.tool.v1.OpenResponse
+	16, // 17: bough.tool.v1.Workspace.Close:output_type -> bough.tool.v1.CloseResponse
+	13, // [13:18] is the sub-list for method output_type
+	8,  // [8:13] is the sub-list for method input_type
 	8,  // [8:8] is the sub-list for extension type_name
 	8,  // [8:8] is the sub-list for extension extendee
 	0,  // [0:8] is the sub-list for field type_name
@@ -1011,7 +1108,7 @@ func file_bough_tool_v1_tool_proto_init() {
 	if File_bough_tool_v1_tool_proto != nil {
 		return
 	}
-	file_bough_tool_v1_tool_proto_msgTypes[4].OneofWrappers = []any{
+	file_bough_tool_v1_tool_proto_msgTypes[6].OneofWrappers = []any{
 		(*CallResponse_Progress)(nil),
 		(*CallResponse_Result)(nil),
 	}
@@ -1021,7 +1118,7 @@ func file_bough_tool_v1_tool_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bough_tool_v1_tool_proto_rawDesc), len(file_bough_tool_v1_tool_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

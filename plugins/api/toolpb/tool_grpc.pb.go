@@ -22,8 +22,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Tools_List_FullMethodName = "/bough.tool.v1.Tools/List"
-	Tools_Call_FullMethodName = "/bough.tool.v1.Tools/Call"
+	Tools_List_FullMethodName   = "/bough.tool.v1.Tools/List"
+	Tools_Call_FullMethodName   = "/bough.tool.v1.Tools/Call"
+	Tools_Cancel_FullMethodName = "/bough.tool.v1.Tools/Cancel"
 )
 
 // ToolsClient is the client API for Tools service.
@@ -38,6 +39,11 @@ type ToolsClient interface {
 	// last answer. Cancelling the call must stop the work, all of it, before the
 	// stream ends.
 	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallResponse], error)
+	// Cancel asks a running call to stop. Its stream then ends with a result that
+	// has interrupted set and holds what there was. Cancelling a call that is not
+	// running is no error. Hosts cut the stream of a call that does not end
+	// within 5 seconds, or when Cancel is not implemented.
+	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
 }
 
 type toolsClient struct {
@@ -77,6 +83,16 @@ func (c *toolsClient) Call(ctx context.Context, in *CallRequest, opts ...grpc.Ca
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Tools_CallClient = grpc.ServerStreamingClient[CallResponse]
 
+func (c *toolsClient) Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CancelResponse)
+	err := c.cc.Invoke(ctx, Tools_Cancel_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolsServer is the server API for Tools service.
 // All implementations must embed UnimplementedToolsServer
 // for forward compatibility.
@@ -89,6 +105,11 @@ type ToolsServer interface {
 	// last answer. Cancelling the call must stop the work, all of it, before the
 	// stream ends.
 	Call(*CallRequest, grpc.ServerStreamingServer[CallResponse]) error
+	// Cancel asks a running call to stop. Its stream then ends with a result that
+	// has interrupted set and holds what there was. Cancelling a call that is not
+	// running is no error. Hosts cut the stream of a call that does not end
+	// within 5 seconds, or when Cancel is not implemented.
+	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
 	mustEmbedUnimplementedToolsServer()
 }
 
@@ -104,6 +125,9 @@ func (UnimplementedToolsServer) List(context.Context, *ListRequest) (*ListRespon
 }
 func (UnimplementedToolsServer) Call(*CallRequest, grpc.ServerStreamingServer[CallResponse]) error {
 	return status.Error(codes.Unimplemented, "method Call not implemented")
+}
+func (UnimplementedToolsServer) Cancel(context.Context, *CancelRequest) (*CancelResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
 }
 func (UnimplementedToolsServer) mustEmbedUnimplementedToolsServer() {}
 func (UnimplementedToolsServer) testEmbeddedByValue()               {}
@@ -155,6 +179,24 @@ func _Tools_Call_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Tools_CallServer = grpc.ServerStreamingServer[CallResponse]
 
+func _Tools_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolsServer).Cancel(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tools_Cancel_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolsServer).Cancel(ctx, req.(*CancelRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Tools_ServiceDesc is the grpc.ServiceDesc for Tools service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -165,6 +207,10 @@ var Tools_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "List",
 			Handler:    _Tools_List_Handler,
+		},
+		{
+			MethodName: "Cancel",
+			Handler:    _Tools_Cancel_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
