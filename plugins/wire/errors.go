@@ -40,11 +40,11 @@ func PlainStatus(err error) error {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return status.Error(codes.DeadlineExceeded, text(err.Error()))
+		return status.Error(codes.DeadlineExceeded, Text(err.Error()))
 	case errors.Is(err, context.Canceled):
-		return status.Error(codes.Canceled, text(err.Error()))
+		return status.Error(codes.Canceled, Text(err.Error()))
 	}
-	return status.Error(codes.Unknown, text(err.Error()))
+	return status.Error(codes.Unknown, Text(err.Error()))
 }
 
 // PlainError is a failed call as its caller sees it: the plugin's words without

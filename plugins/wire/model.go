@@ -9,8 +9,8 @@ import (
 // ModelInfoToProto is a model's description as it is sent.
 func ModelInfoToProto(i model.Info) *modelpb.Info {
 	return &modelpb.Info{
-		Name: text(i.Name), ContextTokens: unsigned(i.ContextTokens), MaxOutputTokens: unsigned(i.MaxOutputTokens),
-		Images: i.Images, Reasoning: i.Reasoning, Unusable: text(i.Unusable),
+		Name: Text(i.Name), ContextTokens: unsigned(i.ContextTokens), MaxOutputTokens: unsigned(i.MaxOutputTokens),
+		Images: i.Images, Reasoning: i.Reasoning, Unusable: Text(i.Unusable),
 	}
 }
 
@@ -26,8 +26,8 @@ func ModelInfoFromProto(p *modelpb.Info) model.Info {
 // the description and the schema, not what it may touch.
 func RequestToProto(r *model.Request) *modelpb.StreamRequest {
 	p := &modelpb.StreamRequest{
-		Model: text(r.Model), System: text(r.System), MaxOutputTokens: unsigned(r.MaxOutputTokens),
-		Session: text(r.Session), Settings: settings(r.Settings),
+		Model: Text(r.Model), System: Text(r.System), MaxOutputTokens: unsigned(r.MaxOutputTokens),
+		Session: Text(r.Session), Settings: settings(r.Settings),
 		Messages: make([]*modelpb.Message, len(r.Messages)), Tools: make([]*modelpb.Tool, len(r.Tools)),
 	}
 	for i := range r.Messages {
@@ -39,7 +39,7 @@ func RequestToProto(r *model.Request) *modelpb.StreamRequest {
 		p.Messages[i] = out
 	}
 	for i, t := range r.Tools {
-		p.Tools[i] = &modelpb.Tool{Name: text(t.Name), Description: text(t.Description), InputSchema: t.InputSchema}
+		p.Tools[i] = &modelpb.Tool{Name: Text(t.Name), Description: Text(t.Description), InputSchema: t.InputSchema}
 	}
 	return p
 }
@@ -75,13 +75,13 @@ func partToProto(part *model.Part) *modelpb.Part {
 		return &modelpb.Part{Part: &modelpb.Part_ToolCall{ToolCall: toolCallToProto(part.ToolCall)}}
 	case part.ToolResult != nil:
 		t := part.ToolResult
-		out := &modelpb.ToolResult{CallId: text(t.CallID), Text: text(t.Text), Error: t.Error}
+		out := &modelpb.ToolResult{CallId: Text(t.CallID), Text: Text(t.Text), Error: t.Error}
 		for _, i := range t.Images {
 			out.Images = append(out.Images, imageToProto(i))
 		}
 		return &modelpb.Part{Part: &modelpb.Part_ToolResult{ToolResult: out}}
 	}
-	return &modelpb.Part{Part: &modelpb.Part_Text{Text: text(part.Text)}}
+	return &modelpb.Part{Part: &modelpb.Part_Text{Text: Text(part.Text)}}
 }
 
 func partFromProto(p *modelpb.Part) model.Part {
@@ -110,13 +110,13 @@ func partFromProto(p *modelpb.Part) model.Part {
 func ModelEventToProto(e model.Event) *modelpb.Event {
 	switch {
 	case e.Reasoning != "":
-		return &modelpb.Event{Event: &modelpb.Event_Reasoning{Reasoning: text(e.Reasoning)}}
+		return &modelpb.Event{Event: &modelpb.Event_Reasoning{Reasoning: Text(e.Reasoning)}}
 	case e.ReasoningDone != nil:
 		return &modelpb.Event{Event: &modelpb.Event_ReasoningDone{ReasoningDone: reasoningToProto(e.ReasoningDone)}}
 	case e.ToolCallDelta != nil:
 		d := e.ToolCallDelta
 		return &modelpb.Event{Event: &modelpb.Event_ToolCallDelta{ToolCallDelta: &modelpb.ToolCallDelta{
-			Id: text(d.ID), Name: text(d.Name), InputBytes: unsigned(d.InputBytes),
+			Id: Text(d.ID), Name: Text(d.Name), InputBytes: unsigned(d.InputBytes),
 		}}}
 	case e.ToolCall != nil:
 		return &modelpb.Event{Event: &modelpb.Event_ToolCall{ToolCall: toolCallToProto(e.ToolCall)}}
@@ -132,7 +132,7 @@ func ModelEventToProto(e model.Event) *modelpb.Event {
 			Reason: modelpb.Finish_Reason(e.Finish),
 		}}}
 	}
-	return &modelpb.Event{Event: &modelpb.Event_Text{Text: text(e.Text)}}
+	return &modelpb.Event{Event: &modelpb.Event_Text{Text: Text(e.Text)}}
 }
 
 // ModelEventFromProto is a piece of an answer as it was received.
@@ -165,7 +165,7 @@ func ModelEventFromProto(p *modelpb.Event) model.Event {
 }
 
 func imageToProto(i model.Image) *modelpb.Image {
-	return &modelpb.Image{MediaType: text(i.MediaType), Data: i.Data}
+	return &modelpb.Image{MediaType: Text(i.MediaType), Data: i.Data}
 }
 
 func imageFromProto(p *modelpb.Image) model.Image {
@@ -173,7 +173,7 @@ func imageFromProto(p *modelpb.Image) model.Image {
 }
 
 func reasoningToProto(r *model.Reasoning) *modelpb.Reasoning {
-	return &modelpb.Reasoning{Text: text(r.Text), Opaque: r.Opaque, Provider: text(r.Provider)}
+	return &modelpb.Reasoning{Text: Text(r.Text), Opaque: r.Opaque, Provider: Text(r.Provider)}
 }
 
 func reasoningFromProto(p *modelpb.Reasoning) *model.Reasoning {
@@ -181,7 +181,7 @@ func reasoningFromProto(p *modelpb.Reasoning) *model.Reasoning {
 }
 
 func toolCallToProto(c *model.ToolCall) *modelpb.ToolCall {
-	return &modelpb.ToolCall{Id: text(c.ID), Name: text(c.Name), Input: c.Input}
+	return &modelpb.ToolCall{Id: Text(c.ID), Name: Text(c.Name), Input: c.Input}
 }
 
 func toolCallFromProto(p *modelpb.ToolCall) *model.ToolCall {

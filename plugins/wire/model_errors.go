@@ -31,10 +31,10 @@ func ModelStatus(err error) error {
 	if failed.Err != nil {
 		cause = failed.Err.Error()
 	}
-	st := status.New(codes.Unknown, text(cause))
+	st := status.New(codes.Unknown, Text(cause))
 	with, broken := st.WithDetails(&modelpb.ModelError{
-		Class: modelpb.ModelError_Class(failed.Class), Message: text(failed.Message), Status: int32(failed.Status),
-		RetryAfterMs: failed.RetryAfter.Milliseconds(), Provider: text(failed.Provider), RequestId: text(failed.RequestID),
+		Class: modelpb.ModelError_Class(failed.Class), Message: Text(failed.Message), Status: int32(failed.Status),
+		RetryAfterMs: failed.RetryAfter.Milliseconds(), Provider: Text(failed.Provider), RequestId: Text(failed.RequestID),
 	})
 	if broken != nil {
 		return st.Err() // the detail could not be marshalled

@@ -48,7 +48,7 @@ func BatchToProto(b *store.Batch) *storagepb.CommitRequest {
 		p.Conditions[i] = &storagepb.Condition{Key: c.Key, Version: c.Version}
 	}
 	for i, f := range b.Fences {
-		p.Fences[i] = &storagepb.Fence{Lease: text(f.Lease), Token: f.Token}
+		p.Fences[i] = &storagepb.Fence{Lease: Text(f.Lease), Token: f.Token}
 	}
 	for i, op := range b.Ops {
 		p.Ops[i] = &storagepb.Op{Key: op.Key, Value: op.Value, Delete: op.Delete}
@@ -90,7 +90,7 @@ func BatchFromProto(p *storagepb.CommitRequest) (store.Batch, error) {
 
 // HolderToProto is a holder as it is sent; Since keeps milliseconds.
 func HolderToProto(h store.Holder) *storagepb.Holder {
-	p := &storagepb.Holder{Pid: int64(h.PID), Host: text(h.Host), Terminal: text(h.Terminal), Program: text(h.Program)}
+	p := &storagepb.Holder{Pid: int64(h.PID), Host: Text(h.Host), Terminal: Text(h.Terminal), Program: Text(h.Program)}
 	if !h.Since.IsZero() {
 		p.SinceUnixMs = h.Since.UnixMilli()
 	}
@@ -128,8 +128,8 @@ func EventFromProto(p *storagepb.WatchResponse) store.Event {
 // every backend of this contract keeps.
 func InfoToProto(i store.Info) *storagepb.InfoResponse {
 	return &storagepb.InfoResponse{
-		Backend: text(i.Backend), Version: text(i.Version), Location: text(i.Location), Pid: int64(i.PID),
-		ReadOnly: i.ReadOnly, Refusal: text(i.Refusal),
+		Backend: Text(i.Backend), Version: Text(i.Version), Location: Text(i.Location), Pid: int64(i.PID),
+		ReadOnly: i.ReadOnly, Refusal: Text(i.Refusal),
 		Limits: &storagepb.Limits{
 			MaxKeyBytes: store.MaxKeyBytes, MaxValueBytes: store.MaxValueBytes,
 			MaxBatchOps: store.MaxBatchOps, MaxBatchBytes: store.MaxBatchBytes,
@@ -149,7 +149,7 @@ func InfoFromProto(p *storagepb.InfoResponse) store.Info {
 func ReportToProto(r store.Report) *storagepb.Report {
 	p := &storagepb.Report{Problems: texts(r.Problems), Actions: texts(r.Actions)}
 	for _, f := range r.Figures {
-		p.Figures = append(p.Figures, &storagepb.Figure{Name: text(f.Name), Value: f.Value})
+		p.Figures = append(p.Figures, &storagepb.Figure{Name: Text(f.Name), Value: f.Value})
 	}
 	return p
 }

@@ -39,7 +39,7 @@ func StoreStatus(err error) error {
 		if !errors.Is(err, k.sentinel) {
 			continue
 		}
-		st := status.New(k.code, text(err.Error()))
+		st := status.New(k.code, Text(err.Error()))
 		with, failed := st.WithDetails(storageError(k.kind, err))
 		if failed != nil {
 			return st.Err() // the detail could not be marshalled; the code still tells
@@ -50,15 +50,15 @@ func StoreStatus(err error) error {
 }
 
 func storageError(kind storagepb.StorageError_Kind, err error) *storagepb.StorageError {
-	p := &storagepb.StorageError{Kind: kind, Message: text(err.Error())}
+	p := &storagepb.StorageError{Kind: kind, Message: Text(err.Error())}
 	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
 		p.Key, p.Version = conflict.Key, conflict.Version
 	}
 	if held := (*store.HeldError)(nil); errors.As(err, &held) {
-		p.Lease, p.Holder = text(held.Name), HolderToProto(held.Holder)
+		p.Lease, p.Holder = Text(held.Name), HolderToProto(held.Holder)
 	}
 	if limit := (*store.LimitError)(nil); errors.As(err, &limit) {
-		p.Limit, p.Got, p.Max = text(limit.Limit), limit.Got, limit.Max
+		p.Limit, p.Got, p.Max = Text(limit.Limit), limit.Got, limit.Max
 	}
 	return p
 }

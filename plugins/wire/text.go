@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// text makes a string fit for a protobuf string field. Those hold UTF-8 only,
+// Text makes a string fit for a protobuf string field. Those hold UTF-8 only,
 // and one stray byte of a program's output or a file's name would make the
 // whole message unsendable.
-func text(s string) string {
+func Text(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
@@ -18,7 +18,7 @@ func text(s string) string {
 func texts(list []string) []string {
 	var out []string
 	for _, s := range list {
-		out = append(out, text(s))
+		out = append(out, Text(s))
 	}
 	return out
 }
@@ -29,7 +29,7 @@ func settings(m map[string]string) map[string]string {
 	}
 	out := make(map[string]string, len(m))
 	for k, v := range m {
-		out[text(k)] = text(v)
+		out[Text(k)] = Text(v)
 	}
 	return out
 }

@@ -9,7 +9,7 @@ import (
 // SpecToProto is a tool's description as it is sent.
 func SpecToProto(s tool.Spec) *toolpb.Spec {
 	return &toolpb.Spec{
-		Name: text(s.Name), Description: text(s.Description), InputSchema: s.InputSchema,
+		Name: Text(s.Name), Description: Text(s.Description), InputSchema: s.InputSchema,
 		Effect: toolpb.Effect(s.Effect), PathFields: texts(s.PathFields),
 	}
 }
@@ -29,7 +29,7 @@ func SpecFromProto(p *toolpb.Spec) tool.Spec {
 
 // CallToProto is a call as it is sent.
 func CallToProto(c tool.Call) *toolpb.CallRequest {
-	return &toolpb.CallRequest{Session: text(c.Session), CallId: text(c.ID), Tool: text(c.Tool), Input: c.Input}
+	return &toolpb.CallRequest{Session: Text(c.Session), CallId: Text(c.ID), Tool: Text(c.Tool), Input: c.Input}
 }
 
 // CallFromProto is a call as it was received.
@@ -50,11 +50,11 @@ func ProgressFromProto(p *toolpb.Progress) tool.Progress {
 // ResultToProto is a result as it is sent.
 func ResultToProto(r tool.Result) *toolpb.Result {
 	p := &toolpb.Result{
-		Text: text(r.Text), Error: r.Error, Details: r.Details, OutputId: text(r.OutputID),
+		Text: Text(r.Text), Error: r.Error, Details: r.Details, OutputId: Text(r.OutputID),
 		Files: filesToProto(r.Files), Interrupted: r.Interrupted,
 	}
 	for _, i := range r.Images {
-		p.Images = append(p.Images, &toolpb.Image{MediaType: text(i.MediaType), Data: i.Data})
+		p.Images = append(p.Images, &toolpb.Image{MediaType: Text(i.MediaType), Data: i.Data})
 	}
 	return p
 }
@@ -73,7 +73,7 @@ func ResultFromProto(p *toolpb.Result) tool.Result {
 
 // SessionToProto is what a workspace is told of a session, as it is sent.
 func SessionToProto(s workspace.Session) *toolpb.OpenRequest {
-	return &toolpb.OpenRequest{Session: text(s.ID), Folder: text(s.Folder), Seen: filesToProto(s.Seen)}
+	return &toolpb.OpenRequest{Session: Text(s.ID), Folder: Text(s.Folder), Seen: filesToProto(s.Seen)}
 }
 
 // SessionFromProto is what a workspace is told of a session, as it was received.
@@ -84,7 +84,7 @@ func SessionFromProto(p *toolpb.OpenRequest) workspace.Session {
 func filesToProto(files []tool.FileState) []*toolpb.FileState {
 	var out []*toolpb.FileState
 	for _, f := range files {
-		out = append(out, &toolpb.FileState{Path: text(f.Path), Sha256: f.SHA256, Written: f.Written, Partial: f.Partial})
+		out = append(out, &toolpb.FileState{Path: Text(f.Path), Sha256: f.SHA256, Written: f.Written, Partial: f.Partial})
 	}
 	return out
 }
