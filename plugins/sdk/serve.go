@@ -64,7 +64,7 @@ func Serve(ctx context.Context, p Plugin) error {
 		l.drain(drainTime)
 		server.Stop()
 	}()
-	logger.Debug("plugin serves", "plugin", p.Name, "version", p.Version, "kinds", p.kinds())
+	logger.Debug("plugin serves", "name", p.Name, "version", p.Version, "kinds", p.kinds())
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: handshake.CookieKey, MagicCookieValue: handshake.CookieValue},
 		VersionedPlugins: map[int]plugin.PluginSet{handshake.Version: {handshake.Kind: services{plugin: &p, life: l}}},

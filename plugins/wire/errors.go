@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"io"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -72,9 +73,10 @@ func PlainError(err error) error {
 // Gone tells whether a call failed because there is no connection to the
 // plugin, so that what it did of the call is not known.
 func Gone(err error) bool {
-	if err == nil {
-		return false
-	}
-	st, ok := status.FromError(err)
-	return !ok || st.Code() == codes.Unavailable
+	return cutOff(err) || status.Code(err) == codes.Unavailable
+}
+
+// cutOff tells whether a stream ended where it may not.
+func cutOff(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

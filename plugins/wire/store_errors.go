@@ -71,8 +71,11 @@ func StoreError(err error) error {
 		return nil
 	}
 	st, ok := status.FromError(err)
-	if !ok {
-		return &remoteError{err.Error(), store.ErrUnavailable} // io.EOF and the like
+	switch {
+	case cutOff(err):
+		return &remoteError{fmt.Sprintf("%s: %s", store.ErrUnavailable, err), store.ErrUnavailable}
+	case !ok:
+		return err // it never was on the wire
 	}
 	for _, d := range st.Details() {
 		if p, ok := d.(*storagepb.StorageError); ok {
