@@ -20,7 +20,16 @@ import (
 type link struct {
 	calls storagepb.StorageClient
 	dead  <-chan struct{} // closed when the connection is gone, before its calls fail
-	close func()
+
+	conn *grpc.ClientConn // nil: it is somebody else's to close
+	raw  net.Conn
+}
+
+func (l *link) close() {
+	if l.conn != nil {
+		l.conn.Close() //nolint:errcheck // nothing is left to be done about it
+		l.raw.Close()
+	}
 }
 
 func (l *link) broken() bool {
@@ -74,11 +83,7 @@ func dial(ctx context.Context, address rendezvous.Address) (*link, error) {
 		raw.Close()
 		return nil, fmt.Errorf("connect to the storage process: %w", err)
 	}
-	return &link{
-		calls: storagepb.NewStorageClient(conn),
-		dead:  once.dead,
-		close: func() { conn.Close(); once.Close() }, //nolint:errcheck // closing twice is no harm
-	}, nil
+	return &link{calls: storagepb.NewStorageClient(conn), dead: once.dead, conn: conn, raw: once}, nil
 }
 
 // onceConn is a connection that gRPC gets once: a second wish for one means

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/boughdev/bough/host/model"
+	"github.com/boughdev/bough/host/store/memstore"
 	"github.com/boughdev/bough/host/tool"
 	"github.com/boughdev/bough/host/workspace"
 	"github.com/boughdev/bough/plugins/sdk"
@@ -71,6 +72,9 @@ func init() {
 			fmt.Printf("1|%d|tcp|%s|grpc\n", handshake.Version, l.Addr())
 			waitForEOF()
 			return nil
+		},
+		"own-storage": func([]string) error {
+			return sdk.Serve(context.Background(), sdk.Plugin{Name: "own-storage", Store: memory{memstore.New()}})
 		},
 		"host":    hostRole,
 		"storage": storageRole,

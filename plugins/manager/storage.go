@@ -63,11 +63,7 @@ func (s *supervisor) link(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &link{
-		calls: storagepb.NewStorageClient(p.conn),
-		dead:  p.child.exited,
-		close: func() {}, // the connection is the supervisor's
-	}, nil
+	return &link{calls: storagepb.NewStorageClient(p.conn), dead: p.child.exited}, nil
 }
 
 func newStorage(connect func(context.Context) (*link, error), retryFor time.Duration, log string, logger *slog.Logger) *Storage {
