@@ -20,6 +20,7 @@ const (
 	typeHeadMove    = 'H'  // id, number -> head move
 	typeDraft       = 'D'  // id -> draft
 	typePartial     = 'P'  // id -> the answer being streamed
+	typeForks       = 'N'  // id -> how many forks were made of the session
 	reservedBackend = 0x10
 )
 
@@ -133,3 +134,7 @@ func DraftKey(id string) []byte { return append([]byte{typeDraft}, id...) }
 
 // PartialKey holds what has been streamed of a session's unfinished answer.
 func PartialKey(id string) []byte { return append([]byte{typePartial}, id...) }
+
+// ForksKey counts the forks that were made of a session. It is a key of its own
+// because a fork may be made while another process owns the session's record.
+func ForksKey(id string) []byte { return append([]byte{typeForks}, id...) }

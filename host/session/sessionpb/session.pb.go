@@ -959,7 +959,6 @@ type Session struct {
 	Model         string                 `protobuf:"bytes,10,opt,name=model,proto3" json:"model,omitempty"`
 	Mode          string                 `protobuf:"bytes,11,opt,name=mode,proto3" json:"mode,omitempty"`
 	ForkedFrom    string                 `protobuf:"bytes,12,opt,name=forked_from,json=forkedFrom,proto3" json:"forked_from,omitempty"` // session id
-	Forks         uint32                 `protobuf:"varint,13,opt,name=forks,proto3" json:"forks,omitempty"`                            // made of this session so far
 	HeadMoves     uint64                 `protobuf:"varint,14,opt,name=head_moves,json=headMoves,proto3" json:"head_moves,omitempty"`
 	Pinned        bool                   `protobuf:"varint,15,opt,name=pinned,proto3" json:"pinned,omitempty"`
 	Items         uint64                 `protobuf:"varint,16,opt,name=items,proto3" json:"items,omitempty"`                                   // on the path to the head
@@ -1086,13 +1085,6 @@ func (x *Session) GetForkedFrom() string {
 		return x.ForkedFrom
 	}
 	return ""
-}
-
-func (x *Session) GetForks() uint32 {
-	if x != nil {
-		return x.Forks
-	}
-	return 0
 }
 
 func (x *Session) GetHeadMoves() uint64 {
@@ -1371,59 +1363,6 @@ func (x *Segment) GetCreatedUnixMs() int64 {
 	return 0
 }
 
-// Skeleton is a row of skeleton entries of one segment, from first on.
-type Skeleton struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	First         uint64                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
-	Entries       []byte                 `protobuf:"bytes,2,opt,name=entries,proto3" json:"entries,omitempty"` // see host/session/skeleton.go
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Skeleton) Reset() {
-	*x = Skeleton{}
-	mi := &file_session_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Skeleton) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Skeleton) ProtoMessage() {}
-
-func (x *Skeleton) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Skeleton.ProtoReflect.Descriptor instead.
-func (*Skeleton) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *Skeleton) GetFirst() uint64 {
-	if x != nil {
-		return x.First
-	}
-	return 0
-}
-
-func (x *Skeleton) GetEntries() []byte {
-	if x != nil {
-		return x.Entries
-	}
-	return nil
-}
-
 // HeadMove is one entry of a session's head-move log.
 type HeadMove struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1437,7 +1376,7 @@ type HeadMove struct {
 
 func (x *HeadMove) Reset() {
 	*x = HeadMove{}
-	mi := &file_session_proto_msgTypes[16]
+	mi := &file_session_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1388,7 @@ func (x *HeadMove) String() string {
 func (*HeadMove) ProtoMessage() {}
 
 func (x *HeadMove) ProtoReflect() protoreflect.Message {
-	mi := &file_session_proto_msgTypes[16]
+	mi := &file_session_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1401,7 @@ func (x *HeadMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeadMove.ProtoReflect.Descriptor instead.
 func (*HeadMove) Descriptor() ([]byte, []int) {
-	return file_session_proto_rawDescGZIP(), []int{16}
+	return file_session_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HeadMove) GetFrom() *Ref {
@@ -1491,6 +1430,51 @@ func (x *HeadMove) GetTimeUnixMs() int64 {
 		return x.TimeUnixMs
 	}
 	return 0
+}
+
+// Partial is what has been streamed of an answer that is not complete.
+type Partial struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Payloads      []*Payload             `protobuf:"bytes,1,rep,name=payloads,proto3" json:"payloads,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Partial) Reset() {
+	*x = Partial{}
+	mi := &file_session_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Partial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Partial) ProtoMessage() {}
+
+func (x *Partial) ProtoReflect() protoreflect.Message {
+	mi := &file_session_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Partial.ProtoReflect.Descriptor instead.
+func (*Partial) Descriptor() ([]byte, []int) {
+	return file_session_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Partial) GetPayloads() []*Payload {
+	if x != nil {
+		return x.Payloads
+	}
+	return nil
 }
 
 type Draft struct {
@@ -1627,7 +1611,7 @@ const file_session_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x126\n" +
 	"\vreplaces_to\x18\x02 \x01(\v2\x15.bough.session.v1.RefR\n" +
 	"replacesTo\x12\x14\n" +
-	"\x05model\x18\x03 \x01(\tR\x05model\"\xe1\x06\n" +
+	"\x05model\x18\x03 \x01(\tR\x05model\"\xd1\x06\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12)\n" +
 	"\x04head\x18\x02 \x01(\v2\x15.bough.session.v1.RefR\x04head\x12\x18\n" +
@@ -1643,8 +1627,7 @@ const file_session_proto_rawDesc = "" +
 	" \x01(\tR\x05model\x12\x12\n" +
 	"\x04mode\x18\v \x01(\tR\x04mode\x12\x1f\n" +
 	"\vforked_from\x18\f \x01(\tR\n" +
-	"forkedFrom\x12\x14\n" +
-	"\x05forks\x18\r \x01(\rR\x05forks\x12\x1d\n" +
+	"forkedFrom\x12\x1d\n" +
 	"\n" +
 	"head_moves\x18\x0e \x01(\x04R\theadMoves\x12\x16\n" +
 	"\x06pinned\x18\x0f \x01(\bR\x06pinned\x12\x14\n" +
@@ -1660,7 +1643,7 @@ const file_session_proto_rawDesc = "" +
 	"\rimported_from\x18\x17 \x01(\tR\fimportedFrom\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"y\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\r\x10\x0e\"y\n" +
 	"\bOpenTurn\x12-\n" +
 	"\x06prompt\x18\x01 \x01(\v2\x15.bough.session.v1.RefR\x06prompt\x12&\n" +
 	"\x0fstarted_unix_ms\x18\x02 \x01(\x03R\rstartedUnixMs\x12\x16\n" +
@@ -1675,16 +1658,15 @@ const file_session_proto_rawDesc = "" +
 	"\aSegment\x12)\n" +
 	"\x04base\x18\x01 \x01(\v2\x15.bough.session.v1.RefR\x04base\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12&\n" +
-	"\x0fcreated_unix_ms\x18\x03 \x01(\x03R\rcreatedUnixMs\":\n" +
-	"\bSkeleton\x12\x14\n" +
-	"\x05first\x18\x01 \x01(\x04R\x05first\x12\x18\n" +
-	"\aentries\x18\x02 \x01(\fR\aentries\"\x94\x01\n" +
+	"\x0fcreated_unix_ms\x18\x03 \x01(\x03R\rcreatedUnixMs\"\x94\x01\n" +
 	"\bHeadMove\x12)\n" +
 	"\x04from\x18\x01 \x01(\v2\x15.bough.session.v1.RefR\x04from\x12%\n" +
 	"\x02to\x18\x02 \x01(\v2\x15.bough.session.v1.RefR\x02to\x12\x14\n" +
 	"\x05cause\x18\x03 \x01(\tR\x05cause\x12 \n" +
 	"\ftime_unix_ms\x18\x04 \x01(\x03R\n" +
-	"timeUnixMs\"n\n" +
+	"timeUnixMs\"@\n" +
+	"\aPartial\x125\n" +
+	"\bpayloads\x18\x01 \x03(\v2\x19.bough.session.v1.PayloadR\bpayloads\"n\n" +
 	"\x05Draft\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12/\n" +
 	"\x06images\x18\x02 \x03(\v2\x17.bough.session.v1.ImageR\x06images\x12 \n" +
@@ -1727,8 +1709,8 @@ var file_session_proto_goTypes = []any{
 	(*OpenTurn)(nil),   // 13: bough.session.v1.OpenTurn
 	(*Usage)(nil),      // 14: bough.session.v1.Usage
 	(*Segment)(nil),    // 15: bough.session.v1.Segment
-	(*Skeleton)(nil),   // 16: bough.session.v1.Skeleton
-	(*HeadMove)(nil),   // 17: bough.session.v1.HeadMove
+	(*HeadMove)(nil),   // 16: bough.session.v1.HeadMove
+	(*Partial)(nil),    // 17: bough.session.v1.Partial
 	(*Draft)(nil),      // 18: bough.session.v1.Draft
 	nil,                // 19: bough.session.v1.Session.SettingsEntry
 }
@@ -1754,12 +1736,13 @@ var file_session_proto_depIdxs = []int32{
 	1,  // 18: bough.session.v1.Segment.base:type_name -> bough.session.v1.Ref
 	1,  // 19: bough.session.v1.HeadMove.from:type_name -> bough.session.v1.Ref
 	1,  // 20: bough.session.v1.HeadMove.to:type_name -> bough.session.v1.Ref
-	4,  // 21: bough.session.v1.Draft.images:type_name -> bough.session.v1.Image
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	2,  // 21: bough.session.v1.Partial.payloads:type_name -> bough.session.v1.Payload
+	4,  // 22: bough.session.v1.Draft.images:type_name -> bough.session.v1.Image
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_session_proto_init() }

@@ -1,0 +1,136 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime"
+
+	"github.com/boughdev/bough/host/session/sessionpb"
+)
+
+// stored is one item as it lies in the store.
+type stored struct {
+	ref, parent Ref
+	value       []byte // nil: it is not there
+}
+
+// A group is what one core unpacks at a time: enough to be worth handing over,
+// little enough that the first items come soon.
+const (
+	groupItems = 64
+	groupBytes = 256 << 10
+)
+
+type group struct {
+	in   []stored
+	out  []*Item
+	errs []error
+	err  error // the source ended with it
+	done chan struct{}
+}
+
+// decodeAll unpacks the stored items on all cores and yields them in order. At
+// most a few groups a core are under way, so memory stays bounded.
+func decodeAll(ctx context.Context, source iter.Seq2[stored, error], yield func(*Item, error) bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cores := runtime.GOMAXPROCS(0)
+	todo := make(chan *group, cores)
+	inOrder := make(chan *group, 4*cores)
+	for range cores {
+		go func() {
+			for g := range todo {
+				g.decode()
+				close(g.done)
+			}
+		}()
+	}
+	go feed(ctx, source, todo, inOrder)
+	for g := range inOrder {
+		<-g.done
+		if g.err != nil {
+			yield(nil, g.err)
+			return
+		}
+		for i, it := range g.out {
+			if !yield(it, g.errs[i]) {
+				return
+			}
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		yield(nil, err)
+	}
+}
+
+// feed cuts the source into groups. It ends when the source does, or ctx.
+func feed(ctx context.Context, source iter.Seq2[stored, error], todo, inOrder chan<- *group) {
+	defer close(inOrder)
+	defer close(todo)
+	send := func(g *group) bool {
+		select {
+		case inOrder <- g:
+		case <-ctx.Done():
+			return false
+		}
+		if g.err != nil {
+			close(g.done)
+			return false
+		}
+		select {
+		case todo <- g:
+			return true
+		case <-ctx.Done():
+			close(g.done)
+			return false
+		}
+	}
+	g := &group{done: make(chan struct{})}
+	bytes := 0
+	for s, err := range source {
+		if err != nil {
+			if len(g.in) > 0 && !send(g) {
+				return
+			}
+			send(&group{err: err, done: make(chan struct{})})
+			return
+		}
+		g.in = append(g.in, s)
+		bytes += len(s.value)
+		if len(g.in) == groupItems || bytes >= groupBytes {
+			if !send(g) {
+				return
+			}
+			g, bytes = &group{done: make(chan struct{})}, 0
+		}
+	}
+	if len(g.in) > 0 {
+		send(g)
+	}
+}
+
+var errMissing = errors.New("it is not in the store")
+
+func (g *group) decode() {
+	g.out, g.errs = make([]*Item, len(g.in)), make([]error, len(g.in))
+	for i, s := range g.in {
+		g.out[i], g.errs[i] = s.item()
+	}
+}
+
+// item is the parsed item. With an error it still has its place.
+func (s stored) item() (*Item, error) {
+	it := &Item{Ref: s.ref, Parent: s.parent}
+	if s.value == nil {
+		it.Payload = &sessionpb.Payload{}
+		return it, &DamagedError{s.ref, errMissing}
+	}
+	p, err := decodePayload(s.value)
+	if err != nil {
+		it.Payload = &sessionpb.Payload{}
+		return it, &DamagedError{s.ref, err}
+	}
+	it.Payload = p
+	return it, nil
+}

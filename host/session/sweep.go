@@ -1,0 +1,182 @@
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/boughdev/bough/host/session/sessionpb"
+	"github.com/boughdev/bough/host/store"
+)
+
+// SweepReport says what a sweep freed.
+type SweepReport struct {
+	Segments int // freed whole
+	Trimmed  int // freed beyond what a fork needs
+}
+
+// Sweep frees the items that no session needs any more. It may run beside
+// everything else, and be stopped at any moment: the next one goes on.
+//
+// A segment that no session reaches stays unreached, since a fork can only be
+// made of a session that is there: so what one look at all sessions does not
+// need is not needed later. Segments are listed before the sessions, so that
+// one made meanwhile is not taken for an orphan.
+func (s *Sessions) Sweep(ctx context.Context) (SweepReport, error) {
+	var report SweepReport
+	segments, err := s.segments(ctx)
+	if err != nil {
+		return report, err
+	}
+	needed, err := s.needed(ctx, segments)
+	if err != nil {
+		return report, err
+	}
+	for id := range segments {
+		last, used := needed[id]
+		switch {
+		case !used:
+			report.Segments++
+			err = s.free(ctx, id)
+		case last != whole:
+			var trimmed bool
+			trimmed, err = s.trim(ctx, id, last)
+			if trimmed {
+				report.Trimmed++
+			}
+		}
+		if err != nil {
+			return report, fmt.Errorf("free segment %x: %w", id, err)
+		}
+	}
+	return report, s.freeOrphans(ctx, segments)
+}
+
+// freeOrphans removes items that belong to no segment: what an import left
+// that was killed. It looks at one key a segment.
+func (s *Sessions) freeOrphans(ctx context.Context, segments map[uint64]*sessionpb.Segment) error {
+	youngest := newSegment(s.now().Add(-orphanAge))
+	for start := store.ItemKey(0, 0); ; {
+		r := store.Range{Start: start, End: store.ItemKey(youngest, 0), KeysOnly: true, Limit: 1}
+		var segment uint64
+		found := false
+		for e, err := range s.st.Scan(ctx, r) {
+			if err == nil {
+				segment, _, err = store.SplitNumbered(e.Key)
+			}
+			if err != nil {
+				return fmt.Errorf("look for orphaned items: %w", err)
+			}
+			found = true
+		}
+		if !found {
+			return nil
+		}
+		if segments[segment] == nil {
+			if err := s.free(ctx, segment); err != nil {
+				return fmt.Errorf("free orphaned items: %w", err)
+			}
+		}
+		start = store.ItemKey(segment+1, 0)
+	}
+}
+
+// whole marks a segment whose session is alive: all of it is kept, since any
+// item of it can be returned to.
+const whole = ^uint64(0)
+
+func (s *Sessions) segments(ctx context.Context) (map[uint64]*sessionpb.Segment, error) {
+	segments := map[uint64]*sessionpb.Segment{}
+	for e, err := range s.st.Scan(ctx, store.Segments()) {
+		if err != nil {
+			return nil, fmt.Errorf("list the segments: %w", err)
+		}
+		seg := &sessionpb.Segment{}
+		if err := proto.Unmarshal(e.Value, seg); err != nil || len(e.Key) != 9 {
+			return nil, fmt.Errorf("the record of a segment (key %x) is damaged: %w", e.Key, err)
+		}
+		segments[binary.BigEndian.Uint64(e.Key[1:])] = seg
+	}
+	return segments, nil
+}
+
+// needed is, for each segment that a session reaches, the last number needed.
+func (s *Sessions) needed(ctx context.Context, segments map[uint64]*sessionpb.Segment) (map[uint64]uint64, error) {
+	needed := map[uint64]uint64{}
+	for e, err := range s.st.Scan(ctx, store.Sessions()) {
+		if err != nil {
+			return nil, fmt.Errorf("list the sessions: %w", err)
+		}
+		rec, err := recordOf(e)
+		if err != nil {
+			return nil, err // without knowing what it needs nothing can be freed
+		}
+		need := func(ref Ref, last uint64) {
+			if !ref.IsRoot() {
+				needed[ref.Segment] = max(needed[ref.Segment], last)
+			}
+		}
+		need(Ref{rec.Segment(), 1}, whole)
+		need(rec.Head(), rec.Head().Number)
+		base := refOf(segments[rec.Segment()].GetBase())
+		for !base.IsRoot() {
+			need(base, base.Number)
+			base = refOf(segments[base.Segment].GetBase())
+		}
+	}
+	return needed, nil
+}
+
+// free removes a segment: its record last, so that a sweep that was stopped
+// finds it again.
+func (s *Sessions) free(ctx context.Context, segment uint64) error {
+	if err := s.deleteRange(ctx, store.Prefix(store.ItemKey(segment, 0)[:9])); err != nil {
+		return err
+	}
+	if err := s.deleteRange(ctx, store.Skeletons(segment)); err != nil {
+		return err
+	}
+	var b store.Batch
+	b.Delete(store.SegmentKey(segment))
+	_, err := s.st.Commit(ctx, b)
+	return err
+}
+
+// trim removes what lies after the last needed item of a segment whose session
+// is gone. The skeleton row that holds it is cut first.
+func (s *Sessions) trim(ctx context.Context, segment, last uint64) (bool, error) {
+	beyond := store.Range{Start: store.ItemKey(segment, last+1), End: store.PrefixEnd(store.ItemKey(segment, 0)[:9]), KeysOnly: true, Limit: 1}
+	found := false
+	for _, err := range s.st.Scan(ctx, beyond) {
+		if err != nil {
+			return false, err
+		}
+		found = true
+	}
+	if !found {
+		return false, nil
+	}
+	w, err := s.reader().find(ctx, Ref{segment, last})
+	if err != nil {
+		return false, err
+	}
+	entries, err := w.load()
+	if err != nil {
+		return false, err
+	}
+	if keep := int(last-w.first.Ref.Number) + 1; keep < len(entries) {
+		var b store.Batch
+		b.Put(store.SkeletonKey(segment, w.first.Ref.Number), encodeRow(entries[:keep]))
+		if _, err := s.st.Commit(ctx, b); err != nil {
+			return false, err
+		}
+	}
+	rows := store.Skeletons(segment)
+	rows.Start = store.SkeletonKey(segment, last+1)
+	if err := s.deleteRange(ctx, rows); err != nil {
+		return false, err
+	}
+	return true, s.deleteRange(ctx, store.Range{Start: beyond.Start, End: beyond.End})
+}
