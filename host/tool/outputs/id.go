@@ -113,7 +113,7 @@ func link(top *os.Root, from, to string) error {
 		err = closing
 	}
 	if err != nil {
-		top.Remove(to)
+		err = errors.Join(err, top.Remove(to))
 	}
 	return err
 }
