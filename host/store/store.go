@@ -15,11 +15,11 @@ import (
 // Limits that every backend keeps. A backend may have narrower ones (Info).
 const (
 	// MaxKeyBytes is the longest key.
-	MaxKeyBytes = 1024
+	MaxKeyBytes = 256
 	// MaxValueBytes is the largest value: 32 MiB.
 	MaxValueBytes = 32 << 20
 	// MaxBatchOps is the most operations of one batch.
-	MaxBatchOps = 4096
+	MaxBatchOps = 2048
 	// MaxBatchBytes is the most that keys and values of one batch add up to:
 	// 48 MiB.
 	MaxBatchBytes = 48 << 20
