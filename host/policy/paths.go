@@ -108,14 +108,14 @@ func concern(path, folder string) string {
 	if rel, err := filepath.Rel(folder, path); err == nil && strings.HasPrefix(rel, "~") {
 		return rel + " may mean another folder than the session's"
 	}
-	home, err := resolve(folder)
+	home, err := Resolve(folder)
 	if err != nil {
 		return fmt.Sprintf("the session's folder cannot be looked at: %v", err)
 	}
 	// A tool may tidy the path up before it opens it or leave that to the
 	// kernel; "link/../x" is then two different files. Both must be fine.
 	for _, way := range []string{path, filepath.Clean(path)} {
-		real, err := resolve(way)
+		real, err := Resolve(way)
 		if err != nil {
 			return fmt.Sprintf("%s cannot be looked at: %v", path, err)
 		}
@@ -159,9 +159,9 @@ func protectedPart(rel string) string {
 	return ""
 }
 
-// resolve follows the symbolic links of an absolute path as the kernel does;
+// Resolve follows the symbolic links of an absolute path as the kernel does;
 // what is not there yet stays as it is.
-func resolve(path string) (string, error) {
+func Resolve(path string) (string, error) {
 	const mostLinks = 40 // as Linux
 	at, links := string(filepath.Separator), 0
 	rest := strings.Split(path, string(filepath.Separator))
