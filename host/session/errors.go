@@ -9,14 +9,14 @@ import (
 )
 
 var (
-	// ErrNotFound: there is no session of that id or title.
+	// ErrNotFound says that there is no session of that id or title.
 	ErrNotFound = errors.New("no such session")
-	// ErrNoItem: an item is not in the store, or not in reach of the session.
+	// ErrNoItem says that an item is not in the store, or not in reach of the session.
 	ErrNoItem = errors.New("no such item")
-	// ErrLost: the session is owned by somebody else now; what is in memory is
+	// ErrLost says that the session is owned by somebody else now; what is in memory is
 	// of no use any more.
 	ErrLost = errors.New("this session is no longer ours")
-	// ErrTooBig: the session is over the size ceiling.
+	// ErrTooBig says that the session is over the size ceiling.
 	ErrTooBig = errors.New("the session is over the size ceiling")
 )
 

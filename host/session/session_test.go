@@ -199,7 +199,6 @@ type plain struct {
 	o      *session.Session
 	head   int
 	reach  []int // nodes that the head may move to
-	titles int
 }
 
 func playTree(t *testing.T, seed uint64) {

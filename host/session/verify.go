@@ -103,7 +103,7 @@ func (s *Sessions) disagreement(ctx context.Context, path *Path, i int, it *Item
 		return fmt.Sprintf("the skeleton has it at depth %d, it is at %d", e.Depth, i+1)
 	case e.Kind != Kind(it.Payload.GetKind()):
 		return fmt.Sprintf("the skeleton calls it %s, it is %s", e.Kind, it.Kind())
-	case parent != e.Parent && !(it.Ref.Number == 1 && it.Payload.GetParent() == nil && e.Parent.IsRoot()):
+	case parent != e.Parent:
 		return fmt.Sprintf("the skeleton has %s as its parent, the item has %s", e.Parent, parent)
 	}
 	return ""

@@ -90,7 +90,7 @@ func freeBytes(dir string) (uint64, error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, fmt.Errorf("statfs %s: %w", dir, err)
 	}
-	return st.Bavail * uint64(st.Bsize), nil //nolint:unconvert // Bsize has another type on other systems
+	return st.Bavail * uint64(st.Bsize), nil
 }
 
 // check compares every table with its checksums and reads every value.

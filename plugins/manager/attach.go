@@ -87,8 +87,7 @@ func AttachStorage(ctx context.Context, o StorageOptions) (*Storage, error) {
 	shared := &sharedStorage{o}
 	s := newStorage(shared.connect, o.RetryTimeout, o.LogFile, o.Logger)
 	if _, err := s.link(ctx); err != nil {
-		s.Close()
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }

@@ -176,9 +176,9 @@ func readHandshake(stdout io.Reader, first *io.PipeWriter, rest *output) {
 		_, err = first.Write(append(append([]byte(nil), line...), '\n'))
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		first.CloseWithError(err) //nolint:errcheck // it always returns nil
+		first.CloseWithError(err) // it always returns nil
 	} else {
-		first.Close() //nolint:errcheck // it always returns nil
+		first.Close() // it always returns nil
 	}
 	rest.read(lines)
 }

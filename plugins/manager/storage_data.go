@@ -118,7 +118,7 @@ func (s *Storage) Commit(ctx context.Context, b store.Batch) (version uint64, er
 		return 0, err
 	}
 	if b.ID == ([store.IDBytes]byte{}) {
-		rand.Read(b.ID[:]) //nolint:errcheck // crypto/rand never fails: it ends the process
+		rand.Read(b.ID[:]) // crypto/rand never fails: it ends the process
 	}
 	request := wire.BatchToProto(&b)
 	began := time.Now()

@@ -43,7 +43,7 @@ func (s *storageService) Hold(request *storagepb.HoldRequest, stream grpc.Server
 	if err != nil {
 		return wire.StoreStatus(err)
 	}
-	h := s.holds.add(lease, ctx)
+	h := s.holds.add(ctx, lease)
 	defer s.holds.end(h)
 	if err := stream.Send(&storagepb.HoldResponse{Token: lease.Token()}); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (h *holds) find(name string) *hold {
 	return h.names[name]
 }
 
-func (h *holds) add(lease store.Lease, stream context.Context) *hold {
+func (h *holds) add(stream context.Context, lease store.Lease) *hold {
 	this := &hold{lease: lease, stream: stream, asked: make(chan struct{}), free: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()

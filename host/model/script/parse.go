@@ -46,7 +46,6 @@ type condition struct {
 
 type action struct {
 	text, reasoning string
-	opaque          []byte
 	call            *model.ToolCall
 	fail            *failure
 	delay           time.Duration

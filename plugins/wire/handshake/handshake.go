@@ -75,7 +75,6 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.WriteBufferSize(bufferBytes),
 		grpc.ReadBufferSize(bufferBytes),
-		grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: never}),
 	}
 }
@@ -89,7 +88,6 @@ func DialOptions() []grpc.DialOption {
 		grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithWriteBufferSize(bufferBytes),
 		grpc.WithReadBufferSize(bufferBytes),
-		grpc.WithSharedWriteBuffer(true),
 		grpc.WithIdleTimeout(0), // an idle connection stays: others count on it
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(), // what may be sent again is decided by the caller

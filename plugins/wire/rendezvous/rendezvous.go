@@ -38,7 +38,7 @@ type Address struct {
 // too long.
 func New(stateDir string) (Address, error) {
 	token := make([]byte, 16)
-	rand.Read(token) //nolint:errcheck // crypto/rand never fails: it ends the process
+	rand.Read(token) // crypto/rand never fails: it ends the process
 	a := Address{Protocol: handshake.Version, Process: Self(), Token: hex.EncodeToString(token)}
 	a.Socket = filepath.Join(stateDir, socketFile)
 	if len(a.Socket) > handshake.MaxSocketPath {
