@@ -65,6 +65,9 @@ func TestScanThatIsCutEndsWithAnError(t *testing.T) {
 		t.Errorf("after %d entries: %v, want ErrUnavailable", seen, last)
 	}
 	// One that has yielded nothing begins again.
+	if _, err := s.Info(ctx); err != nil {
+		t.Fatal(err)
+	}
 	kill(t, storagePID(t, o), syscall.SIGKILL)
 	for _, err := range s.Scan(ctx, store.Range{}) {
 		t.Errorf("a scan of the next process, which is empty: %v", err)
