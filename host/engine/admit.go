@@ -25,7 +25,11 @@ func (l *Live) admit(ctx context.Context, call tool.Call, parent string, progres
 	if refusal := l.permit(ctx, call, spec); refusal != nil {
 		return *refusal, 0
 	}
-	if err := l.ws.open(ctx, l.id, l.folder); err != nil && ctx.Err() == nil {
+	err = l.ws.open(ctx, l.id, l.folder)
+	if ctx.Err() != nil {
+		return notRun(), 0
+	}
+	if err != nil {
 		return tool.Result{Text: fmt.Sprintf("%s was not run: the workspace cannot be used: %v", call.Tool, err), Error: true}, 0
 	}
 	begun := l.e.Clock.Now()
@@ -63,7 +67,8 @@ func (l *Live) permit(ctx context.Context, call tool.Call, spec tool.Spec) *tool
 	answer, err := l.e.Asker.Ask(ctx, policy.Question{Call: call, Spec: spec, Folder: l.folder, Reason: d.Reason})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &tool.Result{Text: "[not run: the turn was stopped while it waited for a permission]", Error: true, Interrupted: true}
+		stopped := notRun()
+		return &stopped
 	case err != nil:
 		return l.deny(Denial{CallID: call.ID, Tool: call.Tool, Reason: fmt.Sprintf("%s, and the question could not be put: %v", d.Reason, err)}, "")
 	case !answer.Allow:

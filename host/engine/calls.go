@@ -58,6 +58,9 @@ func (r *turnRun) perform(ctx context.Context, calls []tool.Call) (unstored []*s
 	sched := newSchedule(prints, r.e.Limits.ParallelCalls)
 	finished := make(chan int, len(calls))
 	for stored := 0; stored < len(jobs); {
+		if ctx.Err() != nil {
+			return r.stopJobs(jobs[stored:]), context.Cause(ctx)
+		}
 		for _, i := range sched.next() {
 			jobs[i].begun = r.e.Clock.Now()
 			go r.runJob(ctx, jobs[i], func() { finished <- i })
@@ -66,7 +69,7 @@ func (r *turnRun) perform(ctx context.Context, calls []tool.Call) (unstored []*s
 		case i := <-finished:
 			sched.finish(i)
 		case <-ctx.Done():
-			return r.stopJobs(jobs[stored:]), context.Cause(ctx)
+			continue
 		}
 		for more := true; more; {
 			select {
@@ -131,7 +134,7 @@ func (r *turnRun) stopJobs(jobs []*job) []*sessionpb.Payload {
 	for i, j := range jobs {
 		switch {
 		case j.begun.IsZero():
-			payloads[i] = resultPayload(j.call, tool.Result{Text: "[not run: the turn was stopped before]", Error: true, Interrupted: true}, 0)
+			payloads[i] = resultPayload(j.call, notRun(), 0)
 		case waitFor(j.done, over):
 			payloads[i] = resultPayload(j.call, j.result, j.took)
 		default:
@@ -190,7 +193,7 @@ func (l *Live) runBatch(ctx context.Context, parent tool.Call, calls []tool.Call
 	for i, c := range calls {
 		prints[i] = footprintOf(c, l.e.Tools, l.folder)
 		prints[i].alone = false
-		results[i] = tool.Result{Text: "[not run: the turn was stopped before]", Error: true, Interrupted: true}
+		results[i] = notRun()
 	}
 	sched := newSchedule(prints, l.e.Limits.ParallelCalls)
 	finished := make(chan int, len(calls))
@@ -249,11 +252,20 @@ func (t *tail) interrupted() tool.Result {
 	return tool.Result{Text: interruptedNote(b.String()), Error: true, Interrupted: true}
 }
 
+// notRun is the result of a call that was never begun.
+func notRun() tool.Result {
+	return tool.Result{Text: "[not run: the turn was stopped before]", Error: true, Interrupted: true}
+}
+
 // interruptedNote adds to what a call said that it did not end.
 func interruptedNote(said string) string {
 	const note = "[interrupted: what it did up to then is not known]"
-	if said = strings.TrimRight(said, "\n"); said == "" {
+	said = strings.TrimRight(said, "\n")
+	switch {
+	case said == "":
 		return note
+	case strings.HasSuffix(said, note):
+		return said // a call of a batch has said so already
 	}
 	return said + "\n" + note
 }

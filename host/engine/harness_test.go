@@ -179,8 +179,11 @@ type rig struct {
 	bench    *bench
 	config   engine.Config
 	policy   policy.Options
+	models   func(ctx context.Context) (model.Provider, error) // nil: the model
 	engine   *engine.Engine
 }
+
+func (r *rig) mem() *memstore.Store { return r.store.(*memstore.Store) }
 
 func newRig(t *testing.T, script ...say) *rig {
 	t.Helper()
@@ -222,7 +225,12 @@ func (r *rig) build() {
 	}
 	c := r.config
 	c.Sessions, c.Workspace = r.sessions, r.bench
-	c.Models = func(context.Context, string) (model.Provider, error) { return r.model, nil }
+	c.Models = func(ctx context.Context, _ string) (model.Provider, error) {
+		if r.models != nil {
+			return r.models(ctx)
+		}
+		return r.model, nil
+	}
 	c.Tools = tool.NewRegistry(tool.Limits{}, nil)
 	if err := c.Tools.Add(ctx, "bench", r.bench); err != nil {
 		r.t.Fatal(err)
@@ -385,6 +393,15 @@ func (l *listener) until(what string, match func(engine.Body) bool) engine.Event
 	}
 }
 
+// shown waits until a piece of the answer that ends so was shown.
+func (l *listener) shown(end string) {
+	l.t.Helper()
+	l.until("text that ends with "+end, func(b engine.Body) bool {
+		d, ok := b.(engine.TextDelta)
+		return ok && strings.HasSuffix(d.Text, end)
+	})
+}
+
 // is tells whether an event is of a type.
 func is[B engine.Body](b engine.Body) bool { _, ok := b.(B); return ok }
 
@@ -430,9 +447,6 @@ func sound(r *model.Request) error {
 			if len(results) > 0 || (!spoke && len(calls) == 0) {
 				return fmt.Errorf("message %d of the assistant: %d results, says nothing: %v", i, len(results), !spoke)
 			}
-			if i > 0 && r.Messages[i-1].Role == model.Assistant && len(calls) > 0 && i+1 >= len(r.Messages) {
-				return fmt.Errorf("message %d ends the request with calls", i)
-			}
 			if len(calls) == 0 {
 				continue
 			}
@@ -459,4 +473,14 @@ func sound(r *model.Request) error {
 		}
 	}
 	return nil
+}
+
+// messagesJSON is the messages of a request as text, to compare.
+func messagesJSON(t *testing.T, r *model.Request) string {
+	t.Helper()
+	b, err := json.MarshalIndent(r.Messages, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
