@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -243,7 +244,14 @@ var spawner = sync.OnceValue(func() chan<- func() {
 })
 
 func startOnSpawner(cmd *exec.Cmd) error {
+	keepDescriptors()
 	started := make(chan error, 1)
 	spawner() <- func() { started <- cmd.Start() }
 	return <-started
 }
+
+// keepDescriptors keeps what this host inherited besides its stdio from its
+// plugins: whoever waits for the end of such a pipe waits for us, not for them.
+var keepDescriptors = sync.OnceFunc(func() {
+	unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) //nolint:errcheck // an old kernel does not know it
+})

@@ -76,7 +76,7 @@ func (m *Models) Stream(ctx context.Context, r *model.Request) iter.Seq2[model.E
 // *model.Error. A plugin that died is worth another try, like a connection
 // that was cut.
 func (m *Models) callFailure(ctx context.Context, p *process, err error) error {
-	if ctx.Err() == nil && wire.Gone(err) {
+	if ctx.Err() == nil && p.mayBeGone(err) {
 		if stopped := p.lost(); stopped != nil {
 			return &model.Error{Class: model.ClassNetwork, Provider: m.command.Name, Message: stopped.Error(), Err: stopped}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -395,6 +396,34 @@ func TestHostIsKilled(t *testing.T) {
 	within(t, 5*time.Second, "both plugins are gone", func() bool { return !alive(pids[0]) && !alive(pids[2]) })
 	for _, child := range []int{pids[1], pids[3]} {
 		syscall.Kill(child, syscall.SIGKILL) // a plugin's own children are its own care
+	}
+}
+
+// TestInheritedDescriptors: whoever waits for the end of a pipe that the host
+// inherited does not wait for its plugins.
+func TestInheritedDescriptors(t *testing.T) {
+	mark := "mark-" + t.Name()
+	leaveNothing(t, mark)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := exec.Command(self(t), "as", "client", mark, t.TempDir(), "memory", "2s")
+	cmd.Stderr = &testWriter{t: t}
+	cmd.ExtraFiles = []*os.File{w}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if err := r.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("the storage process, which lingers, holds the pipe: %d, %v", n, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -13,9 +13,12 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/boughdev/bough/plugins/wire"
 	"github.com/boughdev/bough/plugins/wire/handshake"
 )
 
@@ -147,6 +150,12 @@ const (
 	// exitWait is how long it may follow at most.
 	exitWait = 2 * time.Second
 )
+
+// mayBeGone tells whether a call, whose own context goes on, failed because the
+// process is gone.
+func (p *process) mayBeGone(err error) bool {
+	return wire.Gone(err) || status.Code(err) == codes.Canceled && !p.child.running()
+}
 
 // lost is asked after a call that failed as if there were no plugin, and says
 // how its process ended. nil: it is there and connected, so the failure was its

@@ -152,6 +152,7 @@ func (s *sharedStorage) launch() (*launched, error) {
 		return nil, fmt.Errorf("start the storage process: %w", err)
 	}
 	defer theirs.Close()
+	keepDescriptors()
 	cmd := exec.Command(program, s.Command[1:]...) //nolint:noctx // it outlives its starter on purpose
 	cmd.Dir = s.StateDir                           // not the person's folder, which could not be unmounted then
 	cmd.Env = environment(os.Environ(), s.PassEnv, append([]string{logLevel(s.Logger), handshake.ReadyKey + "=3"}, s.Env...))

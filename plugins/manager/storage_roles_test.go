@@ -9,11 +9,13 @@ import (
 	"iter"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/boughdev/bough/host/store"
 	"github.com/boughdev/bough/host/store/memstore"
+	"github.com/boughdev/bough/plugins/badger"
 	"github.com/boughdev/bough/plugins/sdk"
 )
 
@@ -105,6 +107,11 @@ var backends = map[string]func(dir string) opener{
 	},
 	"poisoned": func(string) opener {
 		return func(context.Context) (sdk.Backend, error) { return poisoned{memory{memstore.New()}}, nil }
+	},
+	"badger": func(dir string) opener {
+		return func(ctx context.Context) (sdk.Backend, error) {
+			return badger.Open(ctx, filepath.Join(dir, "store"), badger.Options{})
+		}
 	},
 	"refuses": func(string) opener {
 		return func(context.Context) (sdk.Backend, error) { return nil, errors.New("the directory is read-only") }

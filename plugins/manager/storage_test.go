@@ -439,6 +439,18 @@ func TestStorageOfAnotherVersionIsNotReplaced(t *testing.T) {
 	}
 }
 
+// TestStateDirectoryIsDeleted: a storage process whose folder is gone does not
+// stay for ever.
+func TestStateDirectoryIsDeleted(t *testing.T) {
+	s, o := attachNew(t, "badger")
+	pid := storagePID(t, o)
+	if err := os.RemoveAll(o.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	within(t, 10*time.Second, "the process leaves", func() bool { return !alive(pid) })
+}
+
 func TestStorageOfItsOwn(t *testing.T) {
 	mark := "mark-" + t.Name()
 	leaveNothing(t, mark)

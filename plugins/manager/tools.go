@@ -61,7 +61,7 @@ func (p *process) failure(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case wire.Gone(err):
+	case p.mayBeGone(err):
 		if stopped := p.lost(); stopped != nil {
 			return stopped
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -52,6 +53,10 @@ const (
 	firstClient = 5 * time.Second
 	// ownWait is how long to wait for an earlier process to let go.
 	ownWait = 10 * time.Second
+	// closeWait is how long the backend may take to close, and closeWaitGone
+	// when its folder is not there any more.
+	closeWait     = 30 * time.Second
+	closeWaitGone = time.Second
 	// stopWait is how long calls may go on when the process is to leave.
 	stopWait = 2 * time.Second
 )
@@ -96,11 +101,7 @@ func (s StorageServer) serve(ctx context.Context, starter *starter) (err error) 
 	if err != nil {
 		return fmt.Errorf("open the store of %s: %w", s.StateDir, err)
 	}
-	defer func() {
-		if closing := backend.Close(); closing != nil {
-			err = errors.Join(err, fmt.Errorf("close the store of %s: %w", s.StateDir, closing))
-		}
-	}()
+	defer func() { err = errors.Join(err, s.close(backend)) }()
 	address, err := rendezvous.New(s.StateDir)
 	if err != nil {
 		return err
@@ -112,6 +113,27 @@ func (s StorageServer) serve(ctx context.Context, starter *starter) (err error) 
 	}
 	defer address.Withdraw(s.StateDir)
 	return s.attend(ctx, backend, socket, address, starter)
+}
+
+// close closes the backend, but does not wait for ever for it: one whose folder
+// was deleted may never come to an end, and the end of the process closes it
+// too.
+func (s StorageServer) close(backend Backend) error {
+	wait := closeWait
+	if _, err := os.Stat(s.StateDir); errors.Is(err, fs.ErrNotExist) {
+		wait = closeWaitGone
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- backend.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			return fmt.Errorf("close the store of %s: %w", s.StateDir, err)
+		}
+		return nil
+	case <-time.After(wait):
+		return fmt.Errorf("the store of %s could not be closed within %s", s.StateDir, wait)
+	}
 }
 
 // own waits until this process alone may open the store.

@@ -1,0 +1,147 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boughdev/bough/host/store"
+	"github.com/boughdev/bough/host/tool"
+)
+
+// quiet are the options of a benchmark, whose storage must not leave meanwhile.
+func quiet(b *testing.B, linger string) StorageOptions {
+	o := storageOptions(b, "memory", linger)
+	o.Logger = slog.New(slog.DiscardHandler)
+	return o
+}
+
+// BenchmarkAttach is a host that comes to a running storage process.
+func BenchmarkAttach(b *testing.B) {
+	o := quiet(b, "1s")
+	attach(b, o)
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := AttachStorage(context.Background(), o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
+	}
+}
+
+// BenchmarkColdStart is the first host of a fresh state directory, until its
+// first answer; the program is this test binary.
+func BenchmarkColdStart(b *testing.B) {
+	for b.Loop() {
+		s, err := AttachStorage(context.Background(), quiet(b, "1ms"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
+	}
+}
+
+// BenchmarkUnary is one call with 1 KB each way.
+func BenchmarkUnary(b *testing.B) {
+	s := attach(b, quiet(b, "1s"))
+	ctx := context.Background()
+	if _, err := s.Commit(ctx, put("k", strings.Repeat("x", 1<<10))); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("get", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.Get(ctx, []byte("k")); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("commit", func(b *testing.B) {
+		batch := put("k", strings.Repeat("x", 1<<10))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.Commit(ctx, batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkScan reads 64 MB of entries.
+func BenchmarkScan(b *testing.B) {
+	for _, size := range []int{256, 1 << 10, 16 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(size, "B"), func(b *testing.B) {
+			s := attach(b, quiet(b, "1s"))
+			ctx := context.Background()
+			const total = 64 << 20
+			value := make([]byte, size)
+			for i := 0; i < total/size; {
+				var batch store.Batch
+				for ; i < total/size && len(batch.Ops) < min(store.MaxBatchOps, 32<<20/size); i++ {
+					batch.Put(fmt.Appendf(nil, "k/%08d", i), value)
+				}
+				if _, err := s.Commit(ctx, batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.SetBytes(total)
+			for b.Loop() {
+				n := 0
+				for _, err := range s.Scan(ctx, store.Prefix([]byte("k/"))) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					n++
+				}
+				if n != total/size {
+					b.Fatal(n)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkToolCall is a call with 1 KB each way, beyond the tool itself.
+func BenchmarkToolCall(b *testing.B) {
+	c := command(b, "tools")
+	c.Logger = slog.New(slog.DiscardHandler)
+	tools := NewTools(c)
+	defer tools.Stop(context.Background())
+	input := json.RawMessage(strconv.Quote(strings.Repeat("x", 1<<10)))
+	b.Run("echo", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := tools.Call(context.Background(), tool.Call{Session: "s", ID: "1", Tool: "echo", Input: input}, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("progress", func(b *testing.B) {
+		b.SetBytes(64 << 20)
+		for b.Loop() {
+			n := 0
+			_, err := tools.Call(context.Background(), tool.Call{Tool: "progress", Input: json.RawMessage("256")}, func(p tool.Progress) { n += len(p.Data) })
+			if err != nil || n != 64<<20 {
+				b.Fatal(n, err)
+			}
+		}
+	})
+}
+
+// BenchmarkPluginStart is a plugin's start until its first answer, and its end.
+func BenchmarkPluginStart(b *testing.B) {
+	c := command(b, "tools")
+	c.Logger = slog.New(slog.DiscardHandler)
+	for b.Loop() {
+		tools := NewTools(c)
+		if _, err := tools.Tools(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		tools.Stop(context.Background())
+	}
+}
