@@ -26,7 +26,8 @@ type Event struct {
 type Body interface{ body() }
 
 type (
-	// TurnStarted says that a turn was begun, or resumed after a crash.
+	// TurnStarted says that a turn was begun, or resumed after a crash. Its
+	// first item is stored already.
 	TurnStarted struct {
 		Prompt session.Ref
 		Starts int // times it was begun or resumed; 1: it is new
@@ -37,6 +38,7 @@ type (
 	ReasoningDelta struct{ Text string }
 	// CallDelta tells how far the model is with writing a call.
 	CallDelta struct {
+		ID         string // as the model writes it; the stored call may have another
 		Name       string
 		InputBytes int
 	}

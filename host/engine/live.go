@@ -135,7 +135,8 @@ func (l *Live) Pending() (prompt session.Ref, starts int, ok bool) {
 }
 
 // Prompt begins a turn. It returns when the prompt is stored for good; the
-// turn goes on by itself. ErrBusy: another one is running.
+// turn goes on by itself. ErrBusy: another one is running. When ctx ends
+// before, the turn is interrupted.
 func (l *Live) Prompt(ctx context.Context, p Prompt) (*Turn, error) {
 	return l.begin(ctx, start{payload: promptPayload(p)})
 }
@@ -167,7 +168,16 @@ func (l *Live) begin(ctx context.Context, s start) (*Turn, error) {
 		l.free()
 		return nil, l.gone()
 	}
-	return turn, <-stored
+	select {
+	case err := <-stored:
+		if err != nil {
+			return nil, err
+		}
+		return turn, nil
+	case <-ctx.Done():
+		l.cancelTurn(errInterrupted)
+		return nil, context.Cause(ctx)
+	}
 }
 
 // occupy marks the session busy.
@@ -347,6 +357,9 @@ func (l *Live) end(err error) {
 	l.mu.Lock()
 	l.endErr = err
 	l.mu.Unlock()
+	if err != nil {
+		l.cancel() // what is being written is of no use any more
+	}
 	l.partial.settle()
 	if closeErr := l.ws.close(ctx, l.id); closeErr != nil {
 		l.e.Logger.ErrorContext(ctx, "close the session's workspace", "session", l.id, "error", closeErr)

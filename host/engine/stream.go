@@ -179,7 +179,7 @@ func (l *Live) show(ev model.Event) {
 	case ev.Reasoning != "":
 		l.events.publish(ReasoningDelta{ev.Reasoning})
 	case ev.ToolCallDelta != nil:
-		l.events.publish(CallDelta{Name: ev.ToolCallDelta.Name, InputBytes: ev.ToolCallDelta.InputBytes})
+		l.events.publish(CallDelta{ID: ev.ToolCallDelta.ID, Name: ev.ToolCallDelta.Name, InputBytes: ev.ToolCallDelta.InputBytes})
 	}
 }
 

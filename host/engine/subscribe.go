@@ -114,7 +114,7 @@ func (q *queued) merge(ev Event) bool {
 		}
 		text = body.Text
 	case CallDelta:
-		if before, same := q.Body.(CallDelta); !same || before.Name != body.Name {
+		if before, same := q.Body.(CallDelta); !same || before.ID != body.ID {
 			return false
 		}
 		q.Body = body
