@@ -10,32 +10,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gone tells whether no process of a line is running any more. It is certain:
-// every one of them is a child of this process or has an ancestor that is, and
-// those cannot slip through a list that is read while they fork and end.
+// gone tells whether no process of a line is running any more: every one of
+// them is a child of this process or has an ancestor that is.
 func (r *Runner) gone(l *line) bool {
 	if childless() {
 		return true
 	}
-	// A list of children can miss one if another ends meanwhile, but hardly
-	// twice.
-	for range 2 {
-		if !r.noneOf(l) {
+	// A child that ended while the list was read may have left its own children
+	// to us, and they are not on the list. So it counts only when nobody ended,
+	// and when a second one says the same: a list can skip one if another ends.
+	const most = 50 // then the caller waits and asks again
+	agreed := 0
+	for range most {
+		none, settled := r.noneOf(l)
+		switch {
+		case !none:
 			return false
+		case !settled:
+			agreed = 0
+		case agreed == 1:
+			return true
+		default:
+			agreed++
 		}
 	}
-	return true
+	return false
 }
 
-// noneOf tells whether no child of this process belongs to a line. Dead orphans
-// are collected on the way, whosever they were.
-func (r *Runner) noneOf(l *line) bool {
+// noneOf tells whether no living child of this process belongs to a line, and
+// whether no child ended meanwhile. Dead orphans are collected on the way,
+// whosever they were.
+func (r *Runner) noneOf(l *line) (none, settled bool) {
 	pids, ok := children()
 	if !ok {
 		all, err := lookAtAll()
 		if err != nil {
 			r.logger.Error("what a command left running cannot be found", "error", err)
-			return true
+			return true, true
 		}
 		for _, p := range all {
 			if p.parent == r.self.pid {
@@ -45,21 +56,24 @@ func (r *Runner) noneOf(l *line) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	none := true
+	none, settled = true, true
 	for _, pid := range pids {
 		p, there := look(pid)
 		switch {
 		case !there:
+			settled = false
 		case pid == l.pid:
 			none = none && p.dead()
+			settled = settled && !p.dead()
 		case !r.orphan(p):
 		case p.dead():
 			reap(pid)
+			settled = false
 		default:
 			none = none && !r.owns(l, p)
 		}
 	}
-	return none
+	return none, settled
 }
 
 // members are the living processes of a line, as far as one look shows them.
