@@ -45,6 +45,7 @@ func startProcess(c Command, abort <-chan struct{}) (*process, error) {
 	if err != nil {
 		return nil, &StartError{Plugin: c.Name, Reason: err.Error(), Err: err}
 	}
+	sweepOnce(dir)
 	p := &process{name: c.Name}
 	answered := make(chan struct{})
 	p.client = plugin.NewClient(&plugin.ClientConfig{

@@ -95,6 +95,20 @@ func (p poisoned) Commit(ctx context.Context, b store.Batch) (uint64, error) {
 	return p.memory.Commit(ctx, b)
 }
 
+// endless yields entries of as many bytes as the start of the range says,
+// without any work, so that what a scan costs is the wire.
+type endless struct{ memory }
+
+func (endless) Scan(_ context.Context, r store.Range) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		size, err := strconv.Atoi(string(r.Start))
+		value := make([]byte, size)
+		for i := 0; i < r.Limit && yield(store.Entry{Key: fmt.Appendf(nil, "k/%08d", i), Value: value, Version: 1}, err); i++ {
+			continue
+		}
+	}
+}
+
 type opener func(ctx context.Context) (sdk.Backend, error)
 
 // backends open a store in a state directory.
@@ -104,6 +118,9 @@ var backends = map[string]func(dir string) opener{
 	},
 	"damaged": func(string) opener {
 		return func(context.Context) (sdk.Backend, error) { return damaged{memory{memstore.New()}}, nil }
+	},
+	"endless": func(string) opener {
+		return func(context.Context) (sdk.Backend, error) { return endless{memory{memstore.New()}}, nil }
 	},
 	"poisoned": func(string) opener {
 		return func(context.Context) (sdk.Backend, error) { return poisoned{memory{memstore.New()}}, nil }
