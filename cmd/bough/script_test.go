@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 // while for the next host, and waits until it is gone.
 func endStorage(t *testing.T, state string) {
 	for _, pid := range storagePIDs(state) {
-		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && err != syscall.ESRCH { //nolint:errorlint // a plain errno
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && err != syscall.ESRCH {
 			t.Errorf("end the storage process %d: %v", pid, err)
 		}
 		deadline := time.Now().Add(10 * time.Second)

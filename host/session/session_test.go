@@ -196,9 +196,9 @@ func TestAgainstAPlainTree(t *testing.T) {
 }
 
 type plain struct {
-	o      *session.Session
-	head   int
-	reach  []int // nodes that the head may move to
+	o     *session.Session
+	head  int
+	reach []int // nodes that the head may move to
 }
 
 func playTree(t *testing.T, seed uint64) {

@@ -178,7 +178,7 @@ func readHandshake(stdout io.Reader, first *io.PipeWriter, rest *output) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		first.CloseWithError(err) // it always returns nil
 	} else {
-		first.Close() // it always returns nil
+		first.Close() //nolint:errcheck // it always returns nil
 	}
 	rest.read(lines)
 }

@@ -94,7 +94,7 @@ func (p *Provider) Stream(ctx context.Context, r *model.Request) iter.Seq2[model
 		}
 		stream := p.client.Chat.Completions.NewStreaming(ctx, sdk.ChatCompletionNewParams{},
 			option.WithRequestBody("application/json", body))
-		defer stream.Close()
+		defer stream.Close() //nolint:errcheck // it was only read
 		a := &answer{yield: func(ev model.Event) bool { return yield(ev, nil) }}
 		for stream.Next() {
 			chunk := stream.Current()
