@@ -183,8 +183,6 @@ type rig struct {
 	engine   *engine.Engine
 }
 
-func (r *rig) mem() *memstore.Store { return r.store.(*memstore.Store) }
-
 func newRig(t *testing.T, script ...say) *rig {
 	t.Helper()
 	r := &rig{t: t, store: memstore.New(), model: &actor{script: script}, bench: &bench{do: map[string]handler{}}}

@@ -11,6 +11,8 @@ import (
 	"github.com/boughdev/bough/host/model"
 	"github.com/boughdev/bough/host/policy"
 	"github.com/boughdev/bough/host/session"
+	"github.com/boughdev/bough/host/store"
+	"github.com/boughdev/bough/host/store/memstore"
 	"github.com/boughdev/bough/host/tool"
 )
 
@@ -164,11 +166,12 @@ func TestCallsThatLingerDoNotMeetNewOnes(t *testing.T) {
 	reached, release := make(chan struct{}), make(chan struct{})
 	r := newRig(t, answer(call("a", "shell", `{}`)))
 	lingers := true
-	r.bench.do["shell"] = func(context.Context, tool.Call, func(tool.Progress)) (tool.Result, error) {
+	r.bench.do["shell"] = func(_ context.Context, _ tool.Call, progress func(tool.Progress)) (tool.Result, error) {
 		if lingers {
 			lingers = false
 			close(reached)
 			<-release
+			progress(tool.Progress{Data: []byte("late")})
 			return tool.Result{Text: "late"}, nil
 		}
 		select {
@@ -196,6 +199,18 @@ func TestCallsThatLingerDoNotMeetNewOnes(t *testing.T) {
 	})
 	close(release)
 	r.wait(turn)
+	over := 0
+	for _, ev := range heard.all() {
+		if f, ok := ev.Body.(engine.CallFinished); ok && f.CallID == "a" {
+			over++
+		}
+		if p, ok := ev.Body.(engine.CallProgress); ok && p.CallID == "a" {
+			t.Errorf("%q was told of a call that was over", p.Data)
+		}
+	}
+	if over != 1 {
+		t.Errorf("the end of the late call was told %d times", over)
+	}
 	same(t, r.path(l.ID()), "prompt", "tool_call: a", "tool_result~: a [interrupted", stopNotice,
 		"prompt", "text: now", "tool_call: b", "tool_result: b ok", "text: ok")
 }
@@ -250,6 +265,8 @@ func TestALostLeaseEndsTheSession(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			reached := make(chan struct{})
 			r := newRig(t, hang(reached, text("half")))
+			st := &faulty{Store: memstore.New()}
+			r.store = st
 			if where == "in a call" {
 				r.model.script = []say{answer(call("a", "shell", `{}`))}
 				r.bench.do["shell"] = func(ctx context.Context, _ tool.Call, _ func(tool.Progress)) (tool.Result, error) {
@@ -269,7 +286,14 @@ func TestALostLeaseEndsTheSession(t *testing.T) {
 				arrived(t, where, reached)
 			}
 			before := r.path(l.ID())
-			r.mem().Cut("session/" + l.ID())
+			writes := make(chan struct{}, 100)
+			st.fail = func(_ int64, b store.Batch) error {
+				if writesItems(b) {
+					writes <- struct{}{}
+				}
+				return nil
+			}
+			st.Cut("session/" + l.ID())
 			end := heard.until("the end of the session", is[engine.Ended]).Body.(engine.Ended)
 			arrived(t, "Done", l.Done())
 			if !errors.Is(end.Err, session.ErrLost) || !errors.Is(l.Err(), session.ErrLost) {
@@ -285,6 +309,9 @@ func TestALostLeaseEndsTheSession(t *testing.T) {
 				t.Errorf("a prompt afterwards: %v", err)
 			}
 			same(t, r.path(l.ID()), before...)
+			if len(writes) > 0 {
+				t.Errorf("%d writes were tried after the session was lost", len(writes))
+			}
 		})
 	}
 }

@@ -239,7 +239,6 @@ func (l *Live) MoveHead(ctx context.Context, to session.Ref, cause string) error
 			return l.check(err)
 		}
 		l.loaded, l.items = false, nil
-		l.ws.forget() // what the model has seen is another thing now
 		l.setPending(nil)
 		return nil
 	})

@@ -35,10 +35,7 @@ func (l *Live) recover(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, p := range streamed {
-		p.Partial = true
-		add = append(add, p)
-	}
+	add = append(add, streamed...)
 	change := session.TurnSame
 	switch {
 	case open == nil:

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,6 +93,30 @@ func TestAFullDiskEndsTheTurnAndNothingIsHalfDone(t *testing.T) {
 		if path[len(path)-1] != "text: fine" {
 			t.Errorf("full at %d: %v", full, path)
 		}
+	}
+}
+
+func TestPromptAndEndAreSynced(t *testing.T) {
+	st := &faulty{Store: memstore.New()}
+	var mu sync.Mutex
+	var got []store.Durability
+	st.fail = func(_ int64, b store.Batch) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if writesItems(b) {
+			got = append(got, b.Durability)
+		}
+		return nil
+	}
+	r := newRig(t, answer(call("a", "shell", `{}`)), answer(text("ok")))
+	r.store = st
+	r.config.Durability = store.Async
+	l, _ := r.start("")
+	r.say(l, "go")
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []store.Durability{store.Sync, store.Async, store.Async, store.Sync}; !slices.Equal(got, want) {
+		t.Errorf("durability %v, want %v", got, want)
 	}
 }
 

@@ -79,7 +79,7 @@ func (r *turnRun) steps(ctx context.Context) ending {
 	if err != nil {
 		return ending{reason: ReasonError, err: cmp.Or(context.Cause(ctx), unknownModel(name, err))}
 	}
-	r.ws.forget() // its process may have been another one in the last turn
+	r.ws.forget() // its process may be another one now, or the path
 	for {
 		if most := r.e.Limits.MaxTurns; most > 0 && r.outcome.Steps >= most {
 			return ending{reason: ReasonMaxTurns}
