@@ -199,6 +199,10 @@ func TestCallsThatLingerDoNotMeetNewOnes(t *testing.T) {
 	})
 	close(release)
 	r.wait(turn)
+	heard.until("the last item", func(b engine.Body) bool {
+		s, ok := b.(engine.ItemStored)
+		return ok && s.Payload.GetText().GetText() == "ok"
+	})
 	over := 0
 	for _, ev := range heard.all() {
 		if f, ok := ev.Body.(engine.CallFinished); ok && f.CallID == "a" {

@@ -234,14 +234,6 @@ func (l *Live) append(payloads []*sessionpb.Payload, o session.AppendOptions) er
 	if l.fatal != nil {
 		return l.fatal
 	}
-	select {
-	case <-l.sess.Lost():
-		return l.check(session.ErrLost)
-	default:
-	}
-	if o.Turn != session.TurnSame {
-		o.Durability = store.Sync
-	}
 	l.partial.settle()
 	parent := l.sess.Record().Head()
 	refs, err := l.sess.Append(l.ctx, payloads, o)

@@ -76,18 +76,23 @@ func TestATurnInOrder(t *testing.T) {
 	}
 }
 
-func TestThePromptIsStoredBeforeTheRequest(t *testing.T) {
+func TestWhatIsStoredBeforeEachRequest(t *testing.T) {
 	var r *rig
-	var id string
-	r = newRig(t, func(_ context.Context, _ *model.Request, yield func(model.Event, error) bool) {
-		rec, err := r.sessions.Get(context.Background(), id)
-		if err != nil || rec.Proto().GetOpenTurn().GetStarts() != 1 || rec.Head().Number != 1 {
-			t.Errorf("at the request: %v, open turn %v, head %s", err, rec.Proto().GetOpenTurn(), rec.Head())
+	id := make(chan string, 1)
+	at := func(head, tokens uint64, then say) say {
+		return func(ctx context.Context, req *model.Request, yield func(model.Event, error) bool) {
+			name := <-id
+			id <- name
+			rec, err := r.sessions.Get(ctx, name)
+			if err != nil || rec.Proto().GetOpenTurn().GetStarts() != 1 || rec.Head().Number != head || rec.Proto().GetUsage().GetInputTokens() != tokens {
+				t.Errorf("before a request: %v, open turn %v, head %s, usage %v", err, rec.Proto().GetOpenTurn(), rec.Head(), rec.Proto().GetUsage())
+			}
+			then(ctx, req, yield)
 		}
-		answer(text("ok"))(context.Background(), nil, yield)
-	})
+	}
+	r = newRig(t, at(1, 0, answer(call("a", "think", `{}`), tokens(7, 1))), at(3, 7, answer(text("ok"))))
 	l, _ := r.start("")
-	id = l.ID()
+	id <- l.ID()
 	r.say(l, "hello")
 }
 
