@@ -8,7 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // MaxLoad is the largest file that is read into memory to be changed.
@@ -136,33 +140,49 @@ func (p Place) sum() (Sum, error) {
 	return Sum(hash.Sum(nil)), nil
 }
 
-// Entry is something in a folder.
-type Entry struct {
-	fs.DirEntry
-	Target string // where a symbolic link leads
-}
-
-// List lists the folder at the place by name.
-func (p Place) List() ([]Entry, error) {
-	dir, err := p.root.Open(p.rel)
+// ReadDir lists the folder at the place, by name. The entries know the names
+// and types, and nothing else for certain.
+func (p Place) ReadDir() ([]fs.DirEntry, error) {
+	confined, err := p.root.OpenFile(p.rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", p.Name, cause(err))
+		return nil, fmt.Errorf("open the folder %s: %w", p.Name, cause(err))
 	}
+	defer confined.Close()
+	// Of a file that was opened in a root, package os looks at each entry anew.
+	fd, err := unix.FcntlInt(confined.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder %s: %w", p.Name, err)
+	}
+	dir := os.NewFile(uintptr(fd), p.Path)
 	defer dir.Close()
-	found, err := dir.ReadDir(-1)
+	entries, err := dir.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", p.Name, cause(err))
-	}
-	entries := make([]Entry, 0, len(found))
-	for _, e := range found {
-		entry := Entry{DirEntry: e}
-		if e.Type()&fs.ModeSymlink != 0 {
-			// One that is gone by now leads nowhere.
-			entry.Target, _ = p.root.Readlink(path.Join(p.rel, e.Name()))
-		}
-		entries = append(entries, entry)
+		return entries, fmt.Errorf("list the folder %s: %w", p.Name, cause(err))
 	}
 	return entries, nil
+}
+
+// Readlink is where the symbolic link at the place leads.
+func (p Place) Readlink() (string, error) {
+	target, err := p.root.Readlink(p.rel)
+	if err != nil {
+		return "", fmt.Errorf("read the link %s: %w", p.Name, cause(err))
+	}
+	return target, nil
+}
+
+// Sub is what has a name in the folder at the place. A symbolic link is not
+// followed.
+func (p Place) Sub(name string) Place {
+	q := Place{root: p.root, rel: name, Path: path.Join(p.Path, name), Name: name}
+	if p.rel != "." {
+		q.rel = p.rel + "/" + name
+	}
+	if p.Name != "." {
+		q.Name = path.Join(p.Name, name)
+	}
+	return q
 }
 
 // Parent is the folder that the place is in.
@@ -176,3 +196,12 @@ func (p Place) Parent() Place {
 
 // Base is the last part of the place's path.
 func (p Place) Base() string { return path.Base(p.Path) }
+
+// Holds tells whether another place is directly in the folder at this one.
+func (p Place) Holds(other Place) bool {
+	rest, ok := strings.CutPrefix(other.rel, p.rel+"/")
+	if p.rel == "." {
+		rest, ok = other.rel, true
+	}
+	return ok && !strings.Contains(rest, "/")
+}

@@ -58,7 +58,7 @@ func gone(path string, err error) error {
 }
 
 // Close closes the folder.
-func (f *Folder) Close() error { return f.root.Close() }
+func (f *Folder) Close() { f.root.Close() }
 
 // Path is the folder without symbolic links.
 func (f *Folder) Path() string { return f.real }

@@ -55,7 +55,7 @@ func open(t *testing.T, path string, outside bool) *folder.Folder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
+	t.Cleanup(f.Close)
 	return f
 }
 
