@@ -14,7 +14,6 @@ import (
 	"github.com/boughdev/bough/host/model"
 	"github.com/boughdev/bough/host/tool"
 	"github.com/boughdev/bough/host/workspace"
-	"github.com/boughdev/bough/plugins/wire/handshake"
 )
 
 func TestCancelledCallAnswersWithWhatThereIs(t *testing.T) {
@@ -32,9 +31,11 @@ func TestCancelledCallAnswersWithWhatThereIs(t *testing.T) {
 }
 
 func TestCancelledCallThatDoesNotAnswerIsCut(t *testing.T) {
-	t.Parallel()
-	tools := NewTools(command(t, "tools"))
-	defer tools.Stop(context.Background())
+	tools := newTools(t, "tools")
+	if tools.grace != 5*time.Second {
+		t.Errorf("a cancelled call has %s to answer", tools.grace)
+	}
+	tools.grace = 300 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	began := time.Now()
@@ -43,8 +44,8 @@ func TestCancelledCallThatDoesNotAnswerIsCut(t *testing.T) {
 	if err != nil || !r.Interrupted || !r.Error || !strings.Contains(r.Text, "is not known") {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if took < handshake.CancelGrace || took > handshake.CancelGrace+2*time.Second {
-		t.Errorf("it took %s, want about %s", took, handshake.CancelGrace)
+	if took < tools.grace || took > tools.grace+2*time.Second {
+		t.Errorf("it took %s, want about %s", took, tools.grace)
 	}
 }
 

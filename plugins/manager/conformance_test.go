@@ -28,15 +28,3 @@ func TestConformance(t *testing.T) {
 		}}
 	})
 }
-
-// TestConformanceOfAnOwnProcess is the suite against a storage plugin that the
-// host has for itself.
-func TestConformanceOfAnOwnProcess(t *testing.T) {
-	mark := "mark-" + t.Name()
-	leaveNothing(t, mark)
-	conformance.RunStorage(t, func(t *testing.T) conformance.Backend {
-		s := NewStorage(command(t, "own-storage", mark))
-		t.Cleanup(func() { s.Close() })
-		return conformance.Backend{Store: s}
-	})
-}

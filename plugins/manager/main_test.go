@@ -46,9 +46,13 @@ func self(t testing.TB) string {
 func command(t testing.TB, role string, args ...string) Command {
 	return Command{
 		Name: role, Path: self(t), Args: append([]string{"as", role}, args...),
-		Logger: testLogger(t),
+		Env: childEnv, Logger: testLogger(t),
 	}
 }
+
+// childEnv spares the processes of a test with the race detector the second
+// that they would wait at their end.
+var childEnv = []string{"GORACE=atexit_sleep_ms=0"}
 
 // testLogger shows its lines when the test fails.
 func testLogger(t testing.TB) *slog.Logger {

@@ -233,7 +233,7 @@ func TestEnvironmentIsAnAllowList(t *testing.T) {
 	t.Setenv("LC_TIME", "C")
 	tools := newTools(t, "tools", func(c *Command) {
 		c.PassEnv = []string{"MY_TOOLS_*"}
-		c.Env = []string{"ADDED=yes"}
+		c.Env = append(c.Env, "ADDED=yes")
 	})
 	r, err := call(t, tools, "environment", "")
 	if err != nil {
@@ -409,28 +409,28 @@ func TestInheritedDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	cmd := exec.Command(self(t), "as", "client", mark, t.TempDir(), "memory", "2s")
+	cmd := exec.Command(self(t), "as", "client", mark, t.TempDir(), "memory", "500ms")
 	cmd.Stderr = &testWriter{t: t}
 	cmd.ExtraFiles = []*os.File{w}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
-	if err := r.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := r.SetReadDeadline(time.Now().Add(250 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("the storage process, which lingers, holds the pipe: %d, %v", n, err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
 	}
 }
 
 func TestStopCallsTheCloseOfThePlugin(t *testing.T) {
 	left := filepath.Join(t.TempDir(), "left")
 	c := command(t, "workspace")
-	c.Env = []string{"TEST_LEAVE_FILE=" + left}
+	c.Env = append(c.Env, "TEST_LEAVE_FILE="+left)
 	w := NewWorkspace(c)
 	if err := w.Open(timeout(t, 10*time.Second), workspace.Session{ID: "s", Folder: "/"}); err != nil {
 		t.Fatal(err)

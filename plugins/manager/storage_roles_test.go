@@ -200,6 +200,6 @@ func attachAs(args []string) (*Storage, error) {
 	}
 	return AttachStorage(context.Background(), StorageOptions{
 		StateDir: args[1], Command: append([]string{path, "as", "storage"}, args[:4]...),
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Env: childEnv, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 }

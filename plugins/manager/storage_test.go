@@ -14,7 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/boughdev/bough/host/store"
+	"github.com/boughdev/bough/plugins/api/storagepb"
 	"github.com/boughdev/bough/plugins/wire/rendezvous"
 )
 
@@ -23,7 +28,7 @@ import (
 func storageOptions(t testing.TB, backend, linger string) StorageOptions {
 	dir := t.TempDir()
 	return StorageOptions{
-		StateDir: dir, Logger: testLogger(t),
+		StateDir: dir, Logger: testLogger(t), Env: childEnv,
 		Command: []string{self(t), "as", "storage", "mark-" + t.Name(), dir, backend, linger},
 	}
 }
@@ -98,24 +103,55 @@ func TestStorageAnswers(t *testing.T) {
 }
 
 func TestLimitsAreCheckedBeforeSending(t *testing.T) {
-	s, _ := attachNew(t, "memory")
-	ctx := timeout(t, 20*time.Second)
+	s := newStorage(func(context.Context) (*link, error) { return nil, errors.New("nothing may be sent") }, time.Second, "", testLogger(t))
+	defer s.Close()
 	limit := (*store.LimitError)(nil)
-	if _, err := s.Commit(ctx, put("a", strings.Repeat("x", store.MaxValueBytes+1))); !errors.As(err, &limit) {
+	if _, err := s.Commit(t.Context(), put("a", strings.Repeat("x", store.MaxValueBytes+1))); !errors.As(err, &limit) {
 		t.Errorf("got %v", err)
 	}
-	// The largest values and the largest batch go through, and answers that are
-	// too long for one message are asked for in parts.
-	var b store.Batch
-	b.Put([]byte("a"), make([]byte, store.MaxValueBytes))
-	b.Put([]byte("b"), make([]byte, store.MaxBatchBytes-store.MaxValueBytes-2))
-	if _, err := s.Commit(ctx, b); err != nil {
-		t.Fatal(err)
+}
+
+// TestAnswersThatAreTooLong are asked for in parts.
+func TestAnswersThatAreTooLong(t *testing.T) {
+	small := &smallAnswers{most: 2}
+	s := newStorage(func(context.Context) (*link, error) {
+		return &link{calls: small, dead: make(chan struct{})}, nil
+	}, time.Second, "", testLogger(t))
+	defer s.Close()
+	var keys [][]byte
+	for i := range 9 {
+		keys = append(keys, []byte{byte(i)})
 	}
-	got, err := s.Get(ctx, []byte("a"), []byte("b"), []byte("a"), []byte("a"))
-	if err != nil || len(got) != 4 || len(got[3].Value) != store.MaxValueBytes {
-		t.Errorf("%d entries, %v", len(got), err)
+	got, err := s.Get(t.Context(), keys...)
+	if err != nil || len(got) != len(keys) {
+		t.Fatalf("%d entries, %v", len(got), err)
 	}
+	for i, e := range got {
+		if !bytes.Equal(e.Key, keys[i]) {
+			t.Errorf("entry %d is of key %x", i, e.Key)
+		}
+	}
+	small.most = 0
+	if _, err := s.Get(t.Context(), keys...); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("one that is too long by itself: %v", err)
+	}
+}
+
+// smallAnswers fails like gRPC when an answer would be too long.
+type smallAnswers struct {
+	storagepb.StorageClient
+	most int
+}
+
+func (s *smallAnswers) Get(_ context.Context, request *storagepb.GetRequest, _ ...grpc.CallOption) (*storagepb.GetResponse, error) {
+	if len(request.GetKeys()) > s.most {
+		return nil, status.Error(codes.ResourceExhausted, "trying to send message larger than max")
+	}
+	out := &storagepb.GetResponse{}
+	for _, k := range request.GetKeys() {
+		out.Entries = append(out.Entries, &storagepb.Entry{Key: k, Version: 1})
+	}
+	return out, nil
 }
 
 func TestScansAndTheirEnd(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -20,13 +21,16 @@ import (
 // Tools is a tool.Provider in a plugin process.
 type Tools struct {
 	*supervisor
+	grace time.Duration // for a cancelled call to answer
 
 	mu    sync.Mutex
 	specs []tool.Spec
 }
 
 // NewTools is the tools of a plugin that is started by the first use.
-func NewTools(c Command) *Tools { return &Tools{supervisor: newSupervisor(c)} }
+func NewTools(c Command) *Tools {
+	return &Tools{supervisor: newSupervisor(c), grace: handshake.CancelGrace}
+}
 
 var _ tool.Provider = (*Tools)(nil)
 
@@ -88,13 +92,13 @@ func (t *Tools) Call(ctx context.Context, call tool.Call, progress func(tool.Pro
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("call %s: %w", call.Tool, p.failure(live, err))
 	}
-	c := &toolCall{call: call, client: client, process: p, live: live, cut: cut}
+	c := &toolCall{call: call, client: client, process: p, live: live, cut: cut, grace: t.grace}
 	forget := context.AfterFunc(ctx, c.cancel)
 	defer forget()
 	result, err := c.receive(stream, progress)
 	if c.wasCut.Load() {
 		return tool.Result{Interrupted: true, Error: true, Text: fmt.Sprintf(
-			"The call was interrupted, and the tool did not stop within %s. What it did is not known.", handshake.CancelGrace)}, nil
+			"The call was interrupted, and the tool did not stop within %s. What it did is not known.", t.grace)}, nil
 	}
 	return result, err
 }
@@ -106,6 +110,7 @@ type toolCall struct {
 	process *process
 	live    context.Context
 	cut     context.CancelFunc
+	grace   time.Duration
 	wasCut  atomic.Bool
 }
 
@@ -136,7 +141,7 @@ func (c *toolCall) receive(stream callStream, progress func(tool.Progress)) (too
 
 // cancel asks the plugin to stop the call, and cuts it when that does not help.
 func (c *toolCall) cancel() {
-	ctx, stop := context.WithTimeout(c.live, handshake.CancelGrace)
+	ctx, stop := context.WithTimeout(c.live, c.grace)
 	defer stop()
 	_, err := c.client.Cancel(ctx, &toolpb.CancelRequest{
 		Session: wire.Text(c.call.Session), CallId: wire.Text(c.call.ID),
