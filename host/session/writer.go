@@ -291,7 +291,9 @@ func (o *Session) place(b *store.Batch, payloads []*sessionpb.Payload) ([]Entry,
 func putSkeleton(b *store.Batch, tail, added []Entry) []Entry {
 	first := added[0].Ref
 	added[0].rowStart = true
-	all := append(tail[:len(tail):len(tail)], added...)
+	// What lies behind tail is nobody's: an append that failed may have written
+	// there, and is written over.
+	all := append(tail, added...)
 	if len(all) < blockSize {
 		b.Put(store.SkeletonKey(first.Segment, first.Number), encodeRow(added))
 		return all

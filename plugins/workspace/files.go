@@ -104,7 +104,7 @@ func numbered(p folder.Place, page lines.Page, first int64) string {
 }
 
 func listFolder(p folder.Place) (tool.Result, error) {
-	entries, err := p.List()
+	entries, err := p.ReadDir()
 	if err != nil {
 		return failed(err), nil
 	}
@@ -116,8 +116,8 @@ func listFolder(p folder.Place) (tool.Result, error) {
 		}
 		name := lines.Visible([]byte(e.Name()))
 		switch {
-		case e.Target != "":
-			name += " -> " + lines.Visible([]byte(e.Target))
+		case e.Type()&fs.ModeSymlink != 0:
+			name += " (a symbolic link)"
 		case e.IsDir():
 			name += "/"
 		}

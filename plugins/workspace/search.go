@@ -85,7 +85,7 @@ func (c *call) walk(top folder.Place, visit func(f found) (more bool, err error)
 		if err := c.ctx.Err(); err != nil {
 			return false, err
 		}
-		entries, err := dir.List()
+		entries, err := dir.ReadDir()
 		if err != nil {
 			if rel == "" {
 				return false, err
@@ -97,7 +97,7 @@ func (c *call) walk(top folder.Place, visit func(f found) (more bool, err error)
 				full = true
 				return false, nil
 			}
-			if hidden[e.Name()] || e.Target != "" {
+			if hidden[e.Name()] || e.Type()&fs.ModeSymlink != 0 {
 				continue
 			}
 			place, err := c.dir.Find(filepath.Join(dir.Path, e.Name()))
