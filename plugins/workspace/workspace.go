@@ -185,7 +185,7 @@ func (w *Workspace) carryOut(op operation, c *call) (tool.Result, error) {
 	if err != nil {
 		return failed(fmt.Errorf("the session's folder cannot be used: %w", err)), nil
 	}
-	defer dir.Close() //nolint:errcheck // it was only looked through
+	defer dir.Close()
 	c.dir = dir
 	return op.run(w, c)
 }
