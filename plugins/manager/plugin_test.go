@@ -409,7 +409,7 @@ func TestInheritedDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	cmd := exec.Command(self(t), "as", "client", mark, t.TempDir(), "memory", "500ms")
+	cmd := exec.Command(self(t), "as", "client", mark, t.TempDir(), "memory", "4s")
 	cmd.Stderr = &testWriter{t: t}
 	cmd.ExtraFiles = []*os.File{w}
 	if err := cmd.Start(); err != nil {
@@ -419,7 +419,7 @@ func TestInheritedDescriptors(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if err := r.SetReadDeadline(time.Now().Add(250 * time.Millisecond)); err != nil {
+	if err := r.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
