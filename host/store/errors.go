@@ -82,6 +82,17 @@ func (e *LimitError) Error() string {
 // Is makes errors.Is(err, ErrTooLarge) true.
 func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
 
+// CheckLease tells whether a name can be that of a lease.
+func CheckLease(name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: a lease without a name", ErrTooLarge)
+	}
+	if len(name) > MaxKeyBytes {
+		return &LimitError{"bytes of a lease's name", uint64(len(name)), MaxKeyBytes}
+	}
+	return nil
+}
+
 // CheckBatch tells whether a batch keeps the limits of the contract. Backends
 // and clients call it before they do anything else.
 func CheckBatch(b *Batch) error {
@@ -94,6 +105,8 @@ func CheckBatch(b *Batch) error {
 		switch {
 		case len(op.Key) == 0:
 			return fmt.Errorf("%w: an empty key", ErrTooLarge)
+		case ReservedForBackend(op.Key):
+			return fmt.Errorf("key %x is kept for the backend: keys begin with 0x10 or more", op.Key)
 		case len(op.Key) > MaxKeyBytes:
 			return &LimitError{"bytes of a key", uint64(len(op.Key)), MaxKeyBytes}
 		case len(op.Value) > MaxValueBytes:

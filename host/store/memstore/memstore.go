@@ -1,11 +1,12 @@
 // Package memstore is the storage contract in memory: small, obvious and
-// complete. Backends are checked against it, and tests that need no disk run
-// on it. Nothing survives the process.
+// complete. Backends are checked against it, and tests that need no disk and
+// sessions that are not to be kept run on it. Nothing survives the process.
 package memstore
 
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"os"
 	"slices"
@@ -117,7 +118,7 @@ func (s *Store) Commit(ctx context.Context, b store.Batch) (uint64, error) {
 	}
 	for _, f := range b.Fences {
 		if l := s.leases[f.Lease]; l == nil || l.token != f.Token {
-			return 0, store.ErrFenced
+			return 0, fmt.Errorf("%w: %s, token %d", store.ErrFenced, f.Lease, f.Token)
 		}
 	}
 	s.version++
@@ -151,53 +152,4 @@ func (s *Store) apply(op store.Op) {
 // Info implements store.Store.
 func (s *Store) Info(ctx context.Context) (store.Info, error) {
 	return store.Info{Backend: "memory", Version: "1", Location: "memory of this process", PID: os.Getpid()}, ctx.Err()
-}
-
-// lease is a held name.
-type lease struct {
-	s      *Store
-	name   string
-	token  uint64
-	holder store.Holder
-	lost   chan struct{}
-}
-
-// Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, name string, h store.Holder) (store.Lease, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.leases[name]; l != nil {
-		return nil, &store.HeldError{Name: name, Holder: l.holder}
-	}
-	s.tokens[name]++
-	l := &lease{s: s, name: name, token: s.tokens[name], holder: h, lost: make(chan struct{})}
-	s.leases[name] = l
-	return l, nil
-}
-
-// Cut ends a lease as a lost connection would; tests use it.
-func (s *Store) Cut(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.leases[name]; l != nil {
-		delete(s.leases, name)
-		close(l.lost)
-	}
-}
-
-func (l *lease) Name() string          { return l.name }
-func (l *lease) Token() uint64         { return l.token }
-func (l *lease) Lost() <-chan struct{} { return l.lost }
-
-// Release gives the lease back.
-func (l *lease) Release(context.Context) error {
-	l.s.mu.Lock()
-	defer l.s.mu.Unlock()
-	if l.s.leases[l.name] == l {
-		delete(l.s.leases, l.name)
-	}
-	return nil
 }
