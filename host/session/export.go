@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/boughdev/bough/host/session/sessionpb"
 	"github.com/boughdev/bough/host/store"
@@ -37,6 +38,7 @@ type exportItem struct {
 	Parent  string          `json:"parent"`
 	Kind    string          `json:"kind"` // for readers; payload has the number
 	Payload json.RawMessage `json:"payload,omitempty"`
+	Raw     []byte          `json:"raw,omitempty"`     // in place of payload: the stored form of one that this version does not know all of
 	Damaged string          `json:"damaged,omitempty"` // why the payload could not be read
 }
 
@@ -119,7 +121,12 @@ func (s *Sessions) Export(ctx context.Context, id string, w io.Writer) error {
 			line.Damaged = err.Error()
 		} else {
 			it.Payload.Parent = nil
-			if line.Payload, err = protojson.Marshal(it.Payload); err != nil {
+			if unknownWithin(it.Payload.ProtoReflect()) {
+				line.Raw, err = proto.Marshal(it.Payload)
+			} else {
+				line.Payload, err = protojson.Marshal(it.Payload)
+			}
+			if err != nil {
 				return fmt.Errorf("export item %s: %w", it.Ref, err)
 			}
 		}
@@ -132,6 +139,25 @@ func (s *Sessions) Export(ctx context.Context, id string, w io.Writer) error {
 		return fmt.Errorf("export session %s: %w", id, err)
 	}
 	return nil
+}
+
+// unknownWithin tells whether a message has fields that this version does not
+// know, at any depth: JSON would lose them.
+func unknownWithin(m protoreflect.Message) bool {
+	found := len(m.GetUnknown()) > 0
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case found || fd.IsMap() || fd.Message() == nil:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				found = found || unknownWithin(v.List().Get(i).Message())
+			}
+		default:
+			found = unknownWithin(v.Message())
+		}
+		return !found
+	})
+	return found
 }
 
 // ImportOptions describe what becomes of an imported session.
@@ -251,15 +277,9 @@ func (im *importer) item(ctx context.Context, line exportItem) error {
 	if _, twice := im.placed[line.Item]; twice || line.Item == "" {
 		return fmt.Errorf("field item is %q: it must be there, and only once", line.Item)
 	}
-	p := &sessionpb.Payload{}
-	if line.Damaged != "" {
-		p.Kind = uint32(KindNotice)
-		p.Body = &sessionpb.Payload_Notice{Notice: &sessionpb.Notice{Text: line.Damaged, Source: "import", Level: "error"}}
-	} else if err := protojson.Unmarshal(line.Payload, p); err != nil {
-		return fmt.Errorf("field payload: %w", err)
-	}
-	if p.GetKind() == 0 {
-		return errors.New("field payload.kind is missing")
+	p, err := im.payload(line)
+	if err != nil {
+		return err
 	}
 	im.number++
 	ref := Ref{im.segment, im.number}
@@ -282,6 +302,35 @@ func (im *importer) item(ctx context.Context, line exportItem) error {
 		return im.flush(ctx)
 	}
 	return nil
+}
+
+// payload is the item of a line. What a summary stands for gets its new name.
+func (im *importer) payload(line exportItem) (*sessionpb.Payload, error) {
+	p := &sessionpb.Payload{}
+	switch {
+	case line.Damaged != "":
+		p.Kind = uint32(KindNotice)
+		p.Body = &sessionpb.Payload_Notice{Notice: &sessionpb.Notice{Text: line.Damaged, Source: "import", Level: "error"}}
+	case line.Raw != nil:
+		if err := proto.Unmarshal(line.Raw, p); err != nil {
+			return nil, fmt.Errorf("field raw: %w", err)
+		}
+	default:
+		if err := protojson.Unmarshal(line.Payload, p); err != nil {
+			return nil, fmt.Errorf("field payload: %w", err)
+		}
+	}
+	if p.GetKind() == 0 {
+		return nil, errors.New("field payload.kind is missing")
+	}
+	if to := refOf(p.GetSummary().GetReplacesTo()); !to.IsRoot() {
+		placed, ok := im.placed[to.String()]
+		if !ok {
+			return nil, fmt.Errorf("field payload.summary.replacesTo names %s, which no line before has", to)
+		}
+		p.GetSummary().ReplacesTo = placed.Ref.proto()
+	}
+	return p, nil
 }
 
 func (im *importer) flush(ctx context.Context) error {
@@ -339,7 +388,7 @@ func (im *importer) finish(ctx context.Context, old *sessionpb.Session, head Ent
 	if err != nil {
 		return Record{}, fmt.Errorf("store session %s: %w", id, err)
 	}
-	return Record{rec, v}, nil
+	return Record{pb: rec, version: v}, nil
 }
 
 // orphanAge is how old items without a segment must be before a sweep frees

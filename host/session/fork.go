@@ -92,7 +92,7 @@ func (s *Sessions) tryFork(ctx context.Context, parent string, at Ref, o ForkOpt
 	if err != nil {
 		return Record{}, nil, fmt.Errorf("fork session %s: %w", parent, err)
 	}
-	return Record{rec, v}, prompt, nil
+	return Record{pb: rec, version: v}, prompt, nil
 }
 
 func forkTitle(title string, n uint64) string {
@@ -111,7 +111,8 @@ func (s *Sessions) boundary(ctx context.Context, from Record, at Ref) (Entry, *s
 	if reach.base, err = s.base(ctx, from.Segment()); err != nil {
 		return Entry{}, nil, err
 	}
-	if err := reach.inReach(ctx, at); err != nil {
+	last, err := reach.inReach(ctx, at)
+	if err != nil {
 		return Entry{}, nil, err
 	}
 	rd := s.reader()
@@ -131,7 +132,7 @@ func (s *Sessions) boundary(ctx context.Context, from Record, at Ref) (Entry, *s
 		end, err := rd.entry(ctx, e.Parent)
 		return end, it.Payload.GetPrompt(), err
 	case KindToolCall:
-		result, err := s.resultOf(ctx, at)
+		result, err := s.resultOf(ctx, at, last)
 		if err != nil || result.IsRoot() {
 			return e, nil, err
 		}
@@ -154,33 +155,37 @@ func (s *Sessions) Item(ctx context.Context, ref Ref) (*Item, error) {
 	return stored{ref: ref, parent: e.Parent, value: entries[0].Value}.item()
 }
 
-// resultOf is the item that answers a call; Root when there is none. A result
-// is stored in the segment of its call, before the next prompt.
-func (s *Sessions) resultOf(ctx context.Context, call Ref) (Ref, error) {
+// resultOf is the item that answers a call; Root when there is none. It follows
+// the call on the call's own branch, in the same segment, before the next
+// prompt. Items after number last are not the session's.
+func (s *Sessions) resultOf(ctx context.Context, call Ref, last uint64) (Ref, error) {
 	it, err := s.Item(ctx, call)
 	if err != nil {
 		return Root, err
 	}
 	id := it.Payload.GetToolCall().GetId()
-	r := store.Range{Start: store.ItemKey(call.Segment, call.Number+1), End: store.PrefixEnd(store.ItemKey(call.Segment, 0)[:9])}
-	for e, err := range s.st.Scan(ctx, r) {
+	after := map[Ref]bool{call: true}
+	rd := s.reader()
+	for ref := (Ref{call.Segment, call.Number + 1}); ref.Number <= last; ref.Number++ {
+		e, err := rd.entry(ctx, ref)
 		if err != nil {
 			return Root, fmt.Errorf("look for the result of call %s: %w", call, err)
 		}
-		p, err := decodePayload(e.Value)
-		if err != nil {
-			continue // damage costs one item
+		if !after[e.Parent] {
+			continue
 		}
-		_, number, err := store.SplitNumbered(e.Key)
-		if err != nil {
-			return Root, err
-		}
-		switch Kind(p.GetKind()) {
+		after[ref] = true
+		switch e.Kind {
 		case KindPrompt:
 			return Root, nil
 		case KindToolResult:
-			if p.GetToolResult().GetCallId() == id {
-				return Ref{call.Segment, number}, nil
+			it, err := s.Item(ctx, ref)
+			var damaged *DamagedError
+			if err != nil && !errors.As(err, &damaged) {
+				return Root, err
+			}
+			if err == nil && it.Payload.GetToolResult().GetCallId() == id {
+				return ref, nil
 			}
 		}
 	}

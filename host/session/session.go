@@ -82,7 +82,12 @@ func checkSchema(value []byte) error {
 type Record struct {
 	pb      *sessionpb.Session
 	version uint64
+	damage  error
 }
+
+// Damage is why the record cannot be read; nil: it can. List has such sessions
+// too, with nothing but their id, so that none vanishes from sight.
+func (r Record) Damage() error { return r.damage }
 
 // ID is the session's id; it never changes.
 func (r Record) ID() string { return r.pb.GetId() }
@@ -113,7 +118,7 @@ func recordOf(e store.Entry) (Record, error) {
 	if err := proto.Unmarshal(e.Value, pb); err != nil {
 		return Record{}, fmt.Errorf("the record of session %q is damaged: %w", e.Key[1:], err)
 	}
-	return Record{pb, e.Version}, nil
+	return Record{pb: pb, version: e.Version}, nil
 }
 
 // Get is the record of the session of that id.
@@ -202,7 +207,7 @@ func (s *Sessions) List(ctx context.Context, o ListOptions) ([]Record, error) {
 		}
 		rec, err := recordOf(e)
 		if err != nil {
-			return nil, err
+			rec = Record{pb: &sessionpb.Session{Id: string(e.Key[1:])}, version: e.Version, damage: err}
 		}
 		records = append(records, rec)
 	}

@@ -18,7 +18,7 @@ func (o *Session) MoveHead(ctx context.Context, to Ref, cause string) error {
 	rd := o.s.reader()
 	var head Entry
 	if !to.IsRoot() {
-		if err := o.inReach(ctx, to); err != nil {
+		if _, err := o.inReach(ctx, to); err != nil {
 			return err
 		}
 		var err error
@@ -47,27 +47,21 @@ func (o *Session) MoveHead(ctx context.Context, to Ref, cause string) error {
 	return nil
 }
 
-// inReach refuses an item that no segment of the session's chain holds.
-func (o *Session) inReach(ctx context.Context, ref Ref) error {
-	segment, most := o.rec.GetSegment(), o.rec.GetNextNumber()-1
+// inReach refuses an item that no segment of the session's chain holds. Last is
+// the last number of the item's segment that is the session's.
+func (o *Session) inReach(ctx context.Context, ref Ref) (last uint64, err error) {
+	segment, last := o.rec.GetSegment(), o.rec.GetNextNumber()-1
 	base := o.base
-	for {
-		if ref.Segment == segment {
-			if ref.Number >= 1 && ref.Number <= most {
-				return nil
-			}
-			break
-		}
-		if base.IsRoot() {
-			break
-		}
-		segment, most = base.Segment, base.Number
-		var err error
+	for segment != ref.Segment && !base.IsRoot() {
+		segment, last = base.Segment, base.Number
 		if base, err = o.s.base(ctx, segment); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return fmt.Errorf("%w in session %s: %s; `bough sessions tree %s` shows its items", ErrNoItem, o.ID(), ref, o.ID())
+	if segment != ref.Segment || ref.Number < 1 || ref.Number > last {
+		return 0, fmt.Errorf("%w in session %s: %s; `bough sessions tree %s` shows its items", ErrNoItem, o.ID(), ref, o.ID())
+	}
+	return last, nil
 }
 
 // HeadMove is one entry of the head-move log.

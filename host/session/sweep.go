@@ -120,13 +120,25 @@ func (s *Sessions) needed(ctx context.Context, segments map[uint64]*sessionpb.Se
 		}
 		need(Ref{rec.Segment(), 1}, whole)
 		need(rec.Head(), rec.Head().Number)
-		base := refOf(segments[rec.Segment()].GetBase())
-		for !base.IsRoot() {
+		base, err := s.baseOf(ctx, segments, rec.Segment())
+		for err == nil && !base.IsRoot() {
 			need(base, base.Number)
-			base = refOf(segments[base.Segment].GetBase())
+			base, err = s.baseOf(ctx, segments, base.Segment)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("session %s: %w; nothing was freed", rec.ID(), err)
 		}
 	}
 	return needed, nil
+}
+
+// baseOf is the base of a segment. One that is not among those listed was made
+// since, by a fork, and its ancestors are needed as well.
+func (s *Sessions) baseOf(ctx context.Context, listed map[uint64]*sessionpb.Segment, segment uint64) (Ref, error) {
+	if seg := listed[segment]; seg != nil {
+		return refOf(seg.GetBase()), nil
+	}
+	return s.base(ctx, segment)
 }
 
 // free removes a segment: its record last, so that a sweep that was stopped

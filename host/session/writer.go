@@ -102,14 +102,15 @@ func (s *Sessions) load(ctx context.Context, id string, lease store.Lease) (*Ses
 	return o, nil
 }
 
-// base is the item that a segment begins after.
+// base is the item that a segment begins after. Every segment that a stored
+// session reaches has a record.
 func (s *Sessions) base(ctx context.Context, segment uint64) (Ref, error) {
 	entries, err := s.st.Get(ctx, store.SegmentKey(segment))
 	if err != nil {
 		return Root, fmt.Errorf("read segment %x: %w", segment, err)
 	}
 	if entries[0].Version == 0 {
-		return Root, nil // nothing was written to it yet
+		return Root, fmt.Errorf("%w: the record of segment %x is gone, and with it what its items follow on", store.ErrDamaged, segment)
 	}
 	seg := &sessionpb.Segment{}
 	if err := proto.Unmarshal(entries[0].Value, seg); err != nil {
@@ -120,7 +121,7 @@ func (s *Sessions) base(ctx context.Context, segment uint64) (Ref, error) {
 
 // Record is the session as it is stored, or will be.
 func (o *Session) Record() Record {
-	return Record{proto.Clone(o.rec).(*sessionpb.Session), o.ver}
+	return Record{pb: proto.Clone(o.rec).(*sessionpb.Session), version: o.ver}
 }
 
 // ID is the session's id.
