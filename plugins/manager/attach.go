@@ -134,7 +134,9 @@ func (s *sharedStorage) attachOrStart(ctx context.Context) (*link, error) {
 		}
 		if owner != nil {
 			owner.Unlock()
-			return s.start(ctx)
+			if l, err := s.start(ctx); !errors.Is(err, errOwned) {
+				return l, err
+			}
 		}
 		if err := pause(ctx, 5*time.Millisecond); err != nil {
 			return nil, s.tooLong(err)

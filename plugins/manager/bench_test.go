@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boughdev/bough/host/store"
 	"github.com/boughdev/bough/host/tool"
@@ -37,12 +38,22 @@ func BenchmarkAttach(b *testing.B) {
 // BenchmarkColdStart is the first host of a fresh state directory, until its
 // first answer; the program is this test binary.
 func BenchmarkColdStart(b *testing.B) {
-	for b.Loop() {
-		s, err := AttachStorage(context.Background(), quiet(b, "1ms"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		s.Close()
+	for _, backend := range []string{"memory", "badger"} {
+		b.Run(backend, func(b *testing.B) {
+			for b.Loop() {
+				o := quiet(b, "1ms")
+				o.Command[len(o.Command)-2] = backend
+				s, err := AttachStorage(context.Background(), o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				pid := storagePID(b, o)
+				s.Close()
+				within(b, 10*time.Second, "the process leaves", func() bool { return !alive(pid) })
+				b.StartTimer()
+			}
+		})
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 // TestConformance is the whole suite against Badger in a process of its own,
 // which is killed wherever the suite opens the store again.
 func TestConformance(t *testing.T) {
-	leaveNothing(t, "mark-"+t.Name())
 	conformance.RunStorage(t, func(t *testing.T) conformance.Backend {
 		o := storageOptions(t, "badger", "50ms")
+		leaveNothing(t, "mark-"+t.Name())
 		s := attach(t, o)
 		return conformance.Backend{Store: s, Reopen: func(t *testing.T) store.Store {
 			pid := storagePID(t, o)

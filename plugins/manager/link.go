@@ -45,6 +45,8 @@ func (l *link) broken() bool {
 var (
 	// errNobody: no process serves at the address.
 	errNobody = errors.New("no storage process serves here")
+	// errOwned: one owns the directory and does not serve yet.
+	errOwned = errors.New("another storage process owns the state directory")
 	// errForeign: one serves that must not be used.
 	errForeign = errors.New("the storage process cannot be used")
 )

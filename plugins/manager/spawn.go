@@ -33,8 +33,8 @@ func (s *sharedStorage) start(ctx context.Context) (*link, error) {
 				return l, attached
 			}
 			err = &StartError{Plugin: "storage", Reason: "it was gone as soon as it was ready", Err: attached}
-		} else if refused := (*refusedError)(nil); errors.As(err, &refused) || ctx.Err() != nil {
-			return nil, err // it says itself why it cannot be
+		} else if refused := (*refusedError)(nil); errors.As(err, &refused) || errors.Is(err, errOwned) || ctx.Err() != nil {
+			return nil, err // another try would end the same way
 		}
 		if try == startTries {
 			return nil, fmt.Errorf("%w\nits log is %s", err, s.LogFile)
@@ -87,6 +87,9 @@ func (s *sharedStorage) spawn(ctx context.Context) error {
 			case failed:
 				<-p.ended
 				return &refusedError{reason}
+			case line == handshake.ReadyOwned:
+				<-p.ended
+				return errOwned
 			case line == handshake.ReadyOpening:
 				limit.Reset(s.OpenTimeout)
 				waited = s.OpenTimeout

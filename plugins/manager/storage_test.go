@@ -399,6 +399,28 @@ func TestTwentyHostsAtOnce(t *testing.T) {
 	}
 }
 
+// TestStarterIsKilled: the process that it started serves the others.
+func TestStarterIsKilled(t *testing.T) {
+	mark := "mark-" + t.Name()
+	o := storageOptions(t, "slow", "50ms")
+	leaveNothing(t, mark)
+	starter := exec.Command(self(t), "as", "client", mark, o.StateDir, "slow", "50ms")
+	if err := starter.Start(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 5*time.Second, "the storage process starts", func() bool { return len(processesOf("storage\x00"+mark)) > 0 })
+	kill(t, starter.Process.Pid, syscall.SIGKILL)
+	starter.Wait()
+	s := attach(t, o)
+	if _, err := s.Commit(timeout(t, 10*time.Second), put("a", "b")); err != nil {
+		t.Error(err)
+	}
+	log, err := os.ReadFile(filepath.Join(o.StateDir, "logs", "storage.log"))
+	if n := strings.Count(string(log), "the storage process serves"); err != nil || n != 1 {
+		t.Errorf("%d storage processes served, %v:\n%s", n, err, log)
+	}
+}
+
 func TestStaleAndForgedAddresses(t *testing.T) {
 	for name, forge := range map[string]func(t *testing.T, o StorageOptions){
 		"half written": func(t *testing.T, o StorageOptions) {

@@ -46,7 +46,7 @@ func TestStorageOfAnOwnedDirectory(t *testing.T) {
 		t.Error("the store of a directory that another process owns was opened")
 		return nil, errors.New("opened")
 	}})
-	if err == nil || !strings.Contains(err.Error(), "another storage process owns "+dir) {
+	if err == nil || !strings.Contains(err.Error(), dir+": another storage process owns it, and does not leave") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -63,16 +63,22 @@ const (
 
 // ServeStorage serves the store of a state directory to every host that
 // attaches, and returns after the last one is gone and Linger is over, or when
-// ctx ends or SIGTERM comes. It waits for an earlier process to let go of the
-// directory; when that does not happen, or the store cannot be opened, it
-// fails and tells its starter why. SIGHUP, SIGINT and SIGPIPE are ignored.
+// ctx ends or SIGTERM comes. At most one process serves a directory: started by
+// a host beside another, it leaves at once; started by hand, it waits a while
+// for the other to let go. When the store cannot be opened it fails and tells
+// its starter why. SIGHUP, SIGINT and SIGPIPE are ignored.
 func ServeStorage(ctx context.Context, s StorageServer) error {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	starter := openStarter()
 	defer starter.close()
-	if err := s.serve(ctx, starter); err != nil {
+	err := s.serve(ctx, starter)
+	if errors.Is(err, errOwned) && starter.waits() {
+		starter.tell(handshake.ReadyOwned) // it attaches to the other one
+		return nil
+	}
+	if err != nil {
 		starter.tell(handshake.ReadyFailed + strings.ReplaceAll(err.Error(), "\n", "; "))
 		return err
 	}
@@ -91,7 +97,7 @@ func (s StorageServer) serve(ctx context.Context, starter *starter) (err error) 
 	if s.Linger <= 0 {
 		s.Linger = defaultLinger
 	}
-	owner, err := s.own(ctx)
+	owner, err := s.own(ctx, starter)
 	if err != nil {
 		return err
 	}
@@ -136,15 +142,32 @@ func (s StorageServer) close(backend Backend) error {
 	}
 }
 
-// own waits until this process alone may open the store.
-func (s StorageServer) own(ctx context.Context) (*rendezvous.Lock, error) {
-	ctx, cancel := context.WithTimeout(ctx, ownWait)
-	defer cancel()
-	lock, err := rendezvous.WaitLock(ctx, s.StateDir, rendezvous.OwnerLock)
+// errOwned means that another process owns the directory.
+var errOwned = errors.New("another storage process owns it")
+
+// own makes this process the one that may open the store. It waits for an
+// earlier one to leave, unless a host waits for it: that saw the directory free,
+// so another host's process has just come before this one.
+func (s StorageServer) own(ctx context.Context, starter *starter) (*rendezvous.Lock, error) {
+	lock, err := rendezvous.TryLock(s.StateDir, rendezvous.OwnerLock)
 	if err != nil {
-		return nil, fmt.Errorf("another storage process owns %s and does not leave: %w", s.StateDir, err)
+		return nil, err
+	}
+	if lock == nil && !starter.waits() {
+		ctx, cancel := context.WithTimeout(ctx, ownWait)
+		defer cancel()
+		if lock, err = rendezvous.WaitLock(ctx, s.StateDir, rendezvous.OwnerLock); err != nil {
+			return nil, fmt.Errorf("%w, and does not leave: %w", s.owned(), err)
+		}
+	}
+	if lock == nil {
+		return nil, s.owned()
 	}
 	return lock, nil
+}
+
+func (s StorageServer) owned() error {
+	return fmt.Errorf("serve the store of %s: %w", s.StateDir, errOwned)
 }
 
 // attend serves until it is time to leave.
@@ -216,6 +239,9 @@ func openStarter() *starter {
 	unix.CloseOnExec(fd)
 	return &starter{os.NewFile(uintptr(fd), "ready")}
 }
+
+// waits tells whether there is a host that started this process.
+func (s *starter) waits() bool { return s.pipe != nil }
 
 // tell writes a line; that the starter is gone changes nothing.
 func (s *starter) tell(line string) {

@@ -48,6 +48,8 @@ const (
 	// ReadyOpening: it owns the directory and opens the store, which may take
 	// long after a crash.
 	ReadyOpening = "opening"
+	// ReadyOwned: another process owns the directory, and this one ends.
+	ReadyOwned = "owned"
 	// ReadyServing: it can be attached to.
 	ReadyServing = "serving"
 	// ReadyFailed begins a line that tells why it ends.

@@ -4,7 +4,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -20,16 +22,16 @@ func shortDir(t *testing.T) string {
 }
 
 func TestSocketDirIsPrivateAndShort(t *testing.T) {
-	runtime, long := shortDir(t), filepath.Join(t.TempDir(), strings.Repeat("x", 150))
+	runtimeDir, long := shortDir(t), filepath.Join(t.TempDir(), strings.Repeat("x", 150))
 	if err := os.MkdirAll(long, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ runtime, temp, want string }{
-		{runtime, long, runtime},
-		{"", runtime, runtime},
+		{runtimeDir, long, runtimeDir},
+		{"", runtimeDir, runtimeDir},
 		{long, long, "/tmp"},
 		{"relative", long, "/tmp"},
-		{filepath.Join(runtime, "missing"), long, "/tmp"},
+		{filepath.Join(runtimeDir, "missing"), long, "/tmp"},
 	} {
 		t.Setenv("XDG_RUNTIME_DIR", test.runtime)
 		t.Setenv("TMPDIR", test.temp)
@@ -104,5 +106,45 @@ func TestCheckPeer(t *testing.T) {
 	defer two.Close()
 	if _, err := CheckPeer(one); err == nil {
 		t.Error("a pipe in memory passed for a process of this user")
+	}
+}
+
+// TestAnotherUserIsRefused needs root, to be another user for a moment.
+func TestAnotherUserIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	const nobody = 65534
+	dir := shortDir(t)
+	path := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, open := range []string{dir, path} {
+		if err := os.Chmod(open, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dialled := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its user
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+			dialled <- errno
+			return
+		}
+		_, err := net.Dial("unix", path)
+		dialled <- err
+	}()
+	if err := <-dialled; err != nil {
+		t.Fatal(err)
+	}
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := PeerCredentials().ServerHandshake(conn); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Errorf("got %v", err)
 	}
 }
