@@ -86,7 +86,7 @@ func newServeCommand() *cobra.Command {
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := workspace.New(workspace.Options{OutputsDir: out, Logger: sdk.Logger()})
-			return sdk.Serve(cmd.Context(), sdk.Plugin{Name: "workspace", Version: version, Workspace: w})
+			return sdk.Serve(cmd.Context(), sdk.Plugin{Name: "workspace", Version: version, Workspace: w, Close: w.Stop})
 		},
 	}
 	ws.Flags().StringVar(&out, "outputs", "", "where whole outputs are kept")

@@ -1,12 +1,13 @@
-// Package workspace is the local workspace: the tools that read and write the
-// person's files and run their shell. It runs in a process of its own; nothing
-// else touches the files.
+// Package workspace is the local workspace: the tools that read, search and
+// change the files of sessions and run shell commands there. It is what
+// `bough plugin serve workspace` serves; docs/tools.md describes the tools.
+//
+// File tools stay within their session's folder. The shell does not: whether a
+// command may run is for the host's policy to decide before it calls.
 package workspace
 
 import (
 	"context"
-	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,217 +16,193 @@ import (
 
 	"github.com/boughdev/bough/host/tool"
 	"github.com/boughdev/bough/host/tool/outputs"
-	contract "github.com/boughdev/bough/host/workspace"
+	"github.com/boughdev/bough/host/tool/outputs/lines"
+	"github.com/boughdev/bough/host/workspace"
 	"github.com/boughdev/bough/plugins/workspace/folder"
 	"github.com/boughdev/bough/plugins/workspace/shell"
 )
 
-// Options are the settings of New.
+// Options are a workspace's settings.
 type Options struct {
-	// OutputsDir is where whole outputs are kept.
+	// OutputsDir is where whole outputs are kept, tool-output in the state
+	// directory. It is made when it is first written to.
 	OutputsDir string
-	// AllowOutside lets paths lead out of the session's folder.
+	// AllowOutside lets the file tools leave their session's folder.
 	AllowOutside bool
-	Logger       *slog.Logger // default none
+	// Bash is the absolute path of the shell; empty: BOUGH_BASH, or else where
+	// bash usually is.
+	Bash string
+	// Limits bound what a model is shown of one result; zero: the defaults.
+	// The host has its own, which may be stricter.
+	Limits tool.Limits
+	Logger *slog.Logger // nil: slog.Default()
 }
 
-// Workspace implements the contract of the same name.
+// Workspace runs tools for any number of sessions. Its methods may be called
+// from any goroutine.
 type Workspace struct {
-	o     Options
-	keep  *outputs.Store
-	shell *shell.Runner
-	mu    sync.Mutex
-	known map[string]*session
+	outside bool
+	limits  tool.Limits
+	outputs *outputs.Store
+	shell   *shell.Runner
+	locks   locks
+
+	mu       sync.Mutex
+	stopped  bool
+	sessions map[string]*session
 }
 
-// session is what is known of one session.
-type session struct {
-	folder string
-	mu     sync.Mutex
-	seen   map[string]folder.Sum // by path: what the model has read or written last
-	calls  sync.WaitGroup
-	ctx    context.Context
-	stop   context.CancelFunc
-}
+var _ workspace.Workspace = (*Workspace)(nil)
 
-var _ contract.Workspace = (*Workspace)(nil)
-
-// New is a workspace without sessions.
+// New is a workspace without sessions. It makes this process the reaper of its
+// descendants; see package shell for what that asks of the rest of the process.
 func New(o Options) *Workspace {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	if o.Limits.Bytes <= 0 {
+		o.Limits.Bytes = outputs.DefaultBytes
+	}
+	if o.Limits.Lines <= 0 {
+		o.Limits.Lines = outputs.DefaultLines
 	}
 	return &Workspace{
-		o: o, keep: outputs.New(o.OutputsDir), shell: shell.New(shell.Options{Logger: o.Logger}), known: map[string]*session{},
+		outside:  o.AllowOutside,
+		limits:   o.Limits,
+		outputs:  outputs.New(o.OutputsDir),
+		shell:    shell.New(shell.Options{Bash: o.Bash, Logger: o.Logger}),
+		sessions: map[string]*session{},
 	}
-}
-
-//go:embed tools/*.md tools/*.json
-var texts embed.FS
-
-// operation is one tool: what it is, and how it is carried out.
-type operation struct {
-	name   string
-	effect tool.Effect
-	paths  []string
-	run    func(w *Workspace, c *call) (tool.Result, error)
-}
-
-var operations = []operation{
-	{"file_read", tool.EffectRead, []string{"filePath"}, (*Workspace).readFile},
-	{"file_write", tool.EffectWrite, []string{"filePath"}, (*Workspace).writeFile},
-	{"file_edit", tool.EffectWrite, []string{"filePath"}, (*Workspace).editFile},
-	{"file_apply_patch", tool.EffectWrite, []string{"patchText"}, (*Workspace).applyPatch},
-	{"file_glob", tool.EffectRead, []string{"path"}, (*Workspace).glob},
-	{"file_grep", tool.EffectRead, []string{"path"}, (*Workspace).grep},
-	{"shell", tool.EffectExecute, nil, (*Workspace).runShell},
-	{"tool_output", tool.EffectNone, nil, (*Workspace).readOutput},
 }
 
 // Tools implements tool.Provider.
-func (w *Workspace) Tools(context.Context) ([]tool.Spec, error) {
-	var specs []tool.Spec
-	for _, op := range operations {
-		text, err := texts.ReadFile("tools/" + op.name + ".md")
-		if err != nil {
-			return nil, fmt.Errorf("the description of %s: %w", op.name, err)
-		}
-		schema, err := texts.ReadFile("tools/" + op.name + ".json")
-		if err != nil {
-			return nil, fmt.Errorf("the schema of %s: %w", op.name, err)
-		}
-		specs = append(specs, tool.Spec{
-			Name: op.name, Description: strings.TrimSpace(string(text)), InputSchema: schema, Effect: op.effect, PathFields: op.paths,
-		})
-	}
-	return specs, nil
-}
+func (w *Workspace) Tools(context.Context) ([]tool.Spec, error) { return specs() }
 
-// Open implements the contract.
-func (w *Workspace) Open(_ context.Context, s contract.Session) error {
-	seen := map[string]folder.Sum{}
-	for _, f := range s.Seen {
-		if len(f.SHA256) == len(folder.Sum{}) {
-			seen[f.Path] = folder.Sum(f.SHA256)
-		} else {
-			delete(seen, f.Path)
-		}
-	}
+// Open implements workspace.Workspace. The folder need not be there yet; a
+// call in one that is not there fails and says so.
+func (w *Workspace) Open(_ context.Context, s workspace.Session) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if have := w.known[s.ID]; have != nil { // its calls go on
-		have.mu.Lock()
-		defer have.mu.Unlock()
-		have.folder, have.seen = s.Folder, seen
-		return nil
+	switch {
+	case w.stopped:
+		return errStopped
+	case s.ID == "":
+		return errors.New("open a session: it has no id")
+	case !strings.HasPrefix(s.Folder, "/"):
+		return fmt.Errorf("open session %s: its folder %q is not absolute", s.ID, s.Folder)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	w.known[s.ID] = &session{folder: s.Folder, seen: seen, ctx: ctx, stop: stop}
+	known := w.sessions[s.ID]
+	if known == nil {
+		known = newSession(s.ID)
+		w.sessions[s.ID] = known
+	}
+	known.open(s)
 	return nil
 }
 
-// Close implements the contract.
+// Close implements workspace.Workspace. Closing a session that is not open is
+// no error.
 func (w *Workspace) Close(ctx context.Context, id string) error {
 	w.mu.Lock()
-	s := w.known[id]
-	delete(w.known, id)
+	s := w.sessions[id]
+	delete(w.sessions, id)
 	w.mu.Unlock()
 	if s == nil {
 		return nil
 	}
-	s.stop()
-	done := make(chan struct{})
-	go func() { s.calls.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("end what runs for session %s: %w", id, ctx.Err())
-	}
+	return s.close(ctx)
 }
 
-// call is one call under way.
+var errStopped = errors.New("the workspace is stopping")
+
+// Stop closes all sessions and opens no more: it is what a plugin does when its
+// host is gone.
+func (w *Workspace) Stop(ctx context.Context) error {
+	w.mu.Lock()
+	w.stopped = true
+	all := w.sessions
+	w.sessions = map[string]*session{}
+	w.mu.Unlock()
+	for _, s := range all {
+		s.cancel()
+	}
+	var errs []error
+	for _, s := range all {
+		errs = append(errs, s.close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// call is one use of a tool.
 type call struct {
 	tool.Call
-	ctx      context.Context
-	session  *session
-	dir      *folder.Folder
+	w        *Workspace
+	s        *session
+	folder   *folder.Folder // nil for tools that touch no files
 	progress func(tool.Progress)
 }
 
 // Call implements tool.Provider.
 func (w *Workspace) Call(ctx context.Context, c tool.Call, progress func(tool.Progress)) (tool.Result, error) {
-	for _, op := range operations {
-		if op.name != c.Tool {
-			continue
-		}
-		w.mu.Lock()
-		s := w.known[c.Session]
-		if s != nil {
-			s.calls.Add(1)
-		}
-		w.mu.Unlock()
-		if s == nil {
-			return tool.Result{}, fmt.Errorf("the workspace does not know session %s: it was not opened", c.Session)
-		}
-		defer s.calls.Done()
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(s.ctx, cancel)()
-		return w.carryOut(op, &call{Call: c, ctx: ctx, session: s, progress: progress})
+	t, known := tools[c.Tool]
+	if !known {
+		return tool.Result{}, &tool.UnknownError{Name: c.Tool, Near: tool.Nearest(c.Tool, names())}
 	}
-	return tool.Result{}, fmt.Errorf("the workspace has no tool %q", c.Tool)
-}
-
-func (w *Workspace) carryOut(op operation, c *call) (tool.Result, error) {
-	c.session.mu.Lock()
-	path := c.session.folder
-	c.session.mu.Unlock()
-	dir, err := folder.Open(path, w.o.AllowOutside)
+	w.mu.Lock()
+	s := w.sessions[c.Session]
+	entered := s != nil && s.enter()
+	w.mu.Unlock()
+	if !entered {
+		return tool.Result{}, fmt.Errorf("session %s is not open in the workspace", c.Session)
+	}
+	defer s.calls.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	this := &call{Call: c, w: w, s: s, progress: progress}
+	result, err := this.run(ctx, t)
 	if err != nil {
-		return failed(fmt.Errorf("the session's folder cannot be used: %w", err)), nil
+		result.Error = true
+		result.Text = lines.Visible([]byte(err.Error()))
 	}
-	defer dir.Close()
-	c.dir = dir
-	return op.run(w, c)
+	result.Interrupted = result.Interrupted || ctx.Err() != nil
+	return this.bound(result, t), nil
 }
 
-// failed is the result of a tool that could not do what it was asked.
-func failed(err error) tool.Result {
-	return tool.Result{Text: err.Error(), Error: true}
-}
-
-// input reads the input of a call into v.
-func (c *call) input(v any) error {
-	if err := json.Unmarshal(c.Input, v); err != nil {
-		return fmt.Errorf("the input is not what %s takes: %w", c.Tool, err)
+// run opens the session's folder and runs the tool.
+func (c *call) run(ctx context.Context, t toolKind) (tool.Result, error) {
+	if !t.noFiles {
+		var err error
+		if c.folder, err = folder.Open(c.s.path(), c.w.outside); err != nil {
+			return tool.Result{}, err
+		}
+		defer c.folder.Close()
 	}
-	return nil
+	return t.run(ctx, c)
 }
 
-// saw remembers the content that the model knows of a file now.
-func (s *session) saw(path string, sum folder.Sum) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen[path] = sum
-}
+// retained is from how many bytes on the whole text of a result is kept, so
+// that the host can take it out of old requests and the model can still get at
+// it.
+const retained = 8 << 10
 
-func (s *session) forget(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.seen, path)
-}
-
-var errStale = errors.New("the file changed since you read it; read it again before you change it")
-
-// fresh refuses a file that is not what the model knows of it. One that it has
-// never read may be changed: a text that must occur is proof enough, and a
-// whole new content is the person's wish.
-func (s *session) fresh(f *folder.File) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sum, known := s.seen[f.Path]; known && sum != f.Sum {
-		return fmt.Errorf("%s: %w", f.Name, errStale)
+// bound keeps the whole of a long text and cuts it to what a model is shown.
+func (c *call) bound(r tool.Result, t toolKind) tool.Result {
+	fits := c.w.limits.Fits(r.Text)
+	if t.notKept || (fits && len(r.Text) <= retained) || r.OutputID != "" {
+		if !fits {
+			r.Text = outputs.Bound([]byte(r.Text), c.w.limits, r.OutputID)
+		}
+		return r
 	}
-	return nil
+	// What is there is kept, even of a call that was interrupted.
+	id, err := c.w.outputs.KeepAs(context.Background(), c.Session, c.Tool, []byte(r.Text))
+	if err != nil {
+		id = ""
+	}
+	r.OutputID = id
+	if !fits {
+		r.Text = outputs.Bound([]byte(r.Text), c.w.limits, id)
+		if err != nil {
+			r.Text += fmt.Sprintf("\n[the whole output could not be kept: %v]", err)
+		}
+	}
+	return r
 }

@@ -3,12 +3,14 @@ package workspace_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,46 +19,95 @@ import (
 	"github.com/boughdev/bough/plugins/workspace"
 )
 
+// bench is a workspace with one open session and its folder.
 type bench struct {
-	t   *testing.T
-	w   *workspace.Workspace
-	dir string
-	n   int
+	t       *testing.T
+	w       *workspace.Workspace
+	dir     string
+	outputs string
+	calls   int
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+	return newBenchWith(t, workspace.Options{})
+}
+
+func newBenchWith(t *testing.T, o workspace.Options) *bench {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, w: workspace.New(workspace.Options{OutputsDir: t.TempDir()}), dir: dir}
-	if err := b.w.Open(t.Context(), contract.Session{ID: "s", Folder: dir}); err != nil {
+	o.OutputsDir = filepath.Join(top, "outputs")
+	b := &bench{t: t, w: workspace.New(o), dir: filepath.Join(top, "folder"), outputs: o.OutputsDir}
+	if err := os.Mkdir(b.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	b.open(nil)
 	t.Cleanup(func() {
-		if err := b.w.Close(context.Background(), "s"); err != nil {
+		if err := b.w.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
 	return b
 }
 
-func (b *bench) call(name string, input map[string]any) tool.Result {
+// open opens the session anew.
+func (b *bench) open(seen []tool.FileState) {
+	b.t.Helper()
+	if err := b.w.Open(b.t.Context(), contract.Session{ID: "s-1", Folder: b.dir, Seen: seen}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// in is the input of a call.
+type in map[string]any
+
+func (b *bench) call(name string, input in) tool.Result {
 	b.t.Helper()
 	raw, err := json.Marshal(input)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.n++
-	r, err := b.w.Call(b.t.Context(), tool.Call{Session: "s", ID: fmt.Sprint(b.n), Tool: name, Input: raw}, nil)
+	return b.raw(name, string(raw))
+}
+
+func (b *bench) raw(name, input string) tool.Result {
+	b.t.Helper()
+	b.calls++
+	r, err := b.w.Call(b.t.Context(), tool.Call{Session: "s-1", ID: fmt.Sprint(b.calls), Tool: name, Input: json.RawMessage(input)}, nil)
 	if err != nil {
 		b.t.Fatalf("%s: %v", name, err)
+	}
+	if len(r.Details) > 0 && !json.Valid(r.Details) {
+		b.t.Errorf("%s: details %s", name, r.Details)
+	}
+	if !(tool.Limits{Bytes: 51200, Lines: 2000}).Fits(r.Text) {
+		b.t.Errorf("%s: %d bytes, %d lines", name, len(r.Text), strings.Count(r.Text, "\n"))
 	}
 	return r
 }
 
-func (b *bench) write(name, content string) string {
+// ok is the text of a call that must not fail.
+func (b *bench) ok(name string, input in) string {
+	b.t.Helper()
+	r := b.call(name, input)
+	if r.Error || r.Interrupted {
+		b.t.Errorf("%s failed: %s", name, r.Text)
+	}
+	return r.Text
+}
+
+// fails checks that a call fails, and what it says.
+func (b *bench) fails(name string, input in, want string) {
+	b.t.Helper()
+	if r := b.call(name, input); !r.Error || !strings.Contains(r.Text, want) {
+		b.t.Errorf("%s %v: failed %v, %q, want %q", name, input, r.Error, r.Text, want)
+	}
+}
+
+func (b *bench) write(name, content string) {
 	b.t.Helper()
 	path := filepath.Join(b.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -65,197 +116,162 @@ func (b *bench) write(name, content string) string {
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		b.t.Fatal(err)
 	}
-	return path
 }
 
-func (b *bench) read(name string) string {
+// has checks the content of a file.
+func (b *bench) has(name, want string) {
 	b.t.Helper()
-	data, err := os.ReadFile(filepath.Join(b.dir, name))
+	if data, err := os.ReadFile(filepath.Join(b.dir, name)); err != nil || string(data) != want {
+		b.t.Errorf("%s has %q, %v; want %q", name, data, err, want)
+	}
+}
+
+// gone checks that a file is not there.
+func (b *bench) gone(name string) {
+	b.t.Helper()
+	if _, err := os.Lstat(filepath.Join(b.dir, name)); !os.IsNotExist(err) {
+		b.t.Errorf("%s is there: %v", name, err)
+	}
+}
+
+// names checks what is in the folder: nothing temporary stays.
+func (b *bench) names(want ...string) {
+	b.t.Helper()
+	entries, err := os.ReadDir(b.dir)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return string(data)
-}
-
-// want checks whether a result failed and what it says.
-func (b *bench) want(r tool.Result, failed bool, text string) {
-	b.t.Helper()
-	if r.Error != failed || !strings.Contains(r.Text, text) {
-		b.t.Errorf("failed %v: %q; want failed %v and %q", r.Error, r.Text, failed, text)
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if !slices.Equal(got, want) {
+		b.t.Errorf("the folder has %q, want %q", got, want)
 	}
 }
 
-func TestFilesAreReadWrittenAndEdited(t *testing.T) {
-	b := newBench(t)
-	b.want(b.call("file_write", map[string]any{"filePath": "sub/a.txt", "content": "one\ntwo\n"}), false, "was written: 2 lines added")
-	r := b.call("file_read", map[string]any{"filePath": "sub/a.txt"})
-	b.want(r, false, "     1\tone\n     2\ttwo\n")
-	sum := sha256.Sum256([]byte("one\ntwo\n"))
-	if len(r.Files) != 1 || !bytes.Equal(r.Files[0].SHA256, sum[:]) || r.Files[0].Path != filepath.Join(b.dir, "sub/a.txt") {
-		t.Errorf("what was read is told as %+v", r.Files)
-	}
-	b.want(b.call("file_read", map[string]any{"filePath": "sub/a.txt", "offset": 2, "limit": 1}), false, "     2\ttwo")
-	b.want(b.call("file_read", map[string]any{"filePath": "sub"}), false, "a.txt")
-	b.want(b.call("file_read", map[string]any{"filePath": "nothing"}), true, "there is no file nothing")
-	b.want(b.call("file_edit", map[string]any{"filePath": "sub/a.txt", "oldString": "two", "newString": "2"}), false, "was changed")
-	b.want(b.call("file_edit", map[string]any{"filePath": "sub/a.txt", "oldString": "three", "newString": "3"}), true, "sub/a.txt")
-	if got := b.read("sub/a.txt"); got != "one\n2\n" {
-		t.Errorf("the file has %q", got)
-	}
-	b.write("bin", "a\x00b")
-	b.want(b.call("file_read", map[string]any{"filePath": "bin"}), true, "is no text")
-}
-
-func TestUntouchedBytesStay(t *testing.T) {
-	b := newBench(t)
-	before := "\ufefffirst\r\nsecond\nthird\rfourth\r\nlast"
-	path := b.write("mixed.txt", before)
-	if err := os.Chmod(path, 0o750); err != nil {
+func TestToolsAreDescribed(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/tools.md")
+	if err != nil {
 		t.Fatal(err)
 	}
-	b.want(b.call("file_edit", map[string]any{"filePath": "mixed.txt", "oldString": "second", "newString": "2nd"}), false, "was changed")
-	if got, want := b.read("mixed.txt"), strings.Replace(before, "second", "2nd", 1); got != want {
-		t.Errorf("the file has %q, want %q", got, want)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o750 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-}
-
-func TestAFileThatChangedIsNotOverwritten(t *testing.T) {
-	b := newBench(t)
-	b.write("a.txt", "one\n")
-	b.call("file_read", map[string]any{"filePath": "a.txt"})
-	b.write("a.txt", "mine\n")
-	for _, c := range []struct {
-		tool string
-		in   map[string]any
-	}{
-		{"file_write", map[string]any{"filePath": "a.txt", "content": "x"}},
-		{"file_edit", map[string]any{"filePath": "a.txt", "oldString": "mine", "newString": "x"}},
-		{"file_apply_patch", map[string]any{"patchText": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch"}},
-	} {
-		b.want(b.call(c.tool, c.in), true, "changed since you read it")
-	}
-	if got := b.read("a.txt"); got != "mine\n" {
-		t.Errorf("the person's text is gone: %q", got)
-	}
-	b.call("file_read", map[string]any{"filePath": "a.txt"})
-	b.want(b.call("file_write", map[string]any{"filePath": "a.txt", "content": "x"}), false, "was replaced")
-
-	// What the path of a resumed session knows counts as well.
-	sum := sha256.Sum256([]byte("older"))
-	if err := b.w.Open(t.Context(), contract.Session{ID: "s", Folder: b.dir, Seen: []tool.FileState{{Path: filepath.Join(b.dir, "a.txt"), SHA256: sum[:]}}}); err != nil {
+	specs, err := newBench(t).w.Tools(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	b.want(b.call("file_write", map[string]any{"filePath": "a.txt", "content": "y"}), true, "changed since you read it")
-}
-
-func TestAPatchIsAppliedWholeOrNotAtAll(t *testing.T) {
-	b := newBench(t)
-	b.write("a.txt", "one\ntwo\n")
-	b.write("b.txt", "bee\n")
-	b.want(b.call("file_apply_patch", map[string]any{"patchText": "*** Begin Patch\n*** Add File: new.txt\n+new\n*** Update File: a.txt\n@@\n-nowhere\n+x\n*** End Patch"}),
-		true, "nothing was changed")
-	if _, err := os.Stat(filepath.Join(b.dir, "new.txt")); err == nil {
-		t.Error("a refused patch made a file")
+	want := map[string]tool.Effect{
+		"file_read": tool.EffectRead, "file_write": tool.EffectWrite, "file_edit": tool.EffectWrite, "file_apply_patch": tool.EffectWrite,
+		"file_glob": tool.EffectRead, "file_grep": tool.EffectRead, "shell": tool.EffectExecute, "tool_output": tool.EffectNone,
 	}
-	b.want(b.call("file_apply_patch", map[string]any{"patchText": "*** Begin Patch\n*** Add File: new.txt\n+new\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** Delete File: b.txt\n*** End Patch"}),
-		false, "deleted b.txt")
-	if b.read("new.txt") != "new\n" || b.read("a.txt") != "one\n2\n" {
-		t.Errorf("new.txt %q, a.txt %q", b.read("new.txt"), b.read("a.txt"))
-	}
-	if left, _ := filepath.Glob(filepath.Join(b.dir, ".*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
-func TestNothingOutsideIsTouched(t *testing.T) {
-	b := newBench(t)
-	outside := filepath.Join(t.TempDir(), "o.txt")
-	if err := os.WriteFile(outside, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, filepath.Join(b.dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{outside, "link", "../x"} {
-		for _, c := range []struct {
-			tool string
-			in   map[string]any
-		}{
-			{"file_read", map[string]any{"filePath": path}},
-			{"file_write", map[string]any{"filePath": path, "content": "x"}},
-			{"file_grep", map[string]any{"pattern": "secret", "path": path}},
-		} {
-			if r := b.call(c.tool, c.in); !r.Error || strings.Contains(r.Text, "secret\n") {
-				t.Errorf("%s %s: %q", c.tool, path, r.Text)
+	for _, s := range specs {
+		if effect, known := want[s.Name]; !known || s.Effect != effect {
+			t.Errorf("%s has effect %v", s.Name, s.Effect)
+		}
+		delete(want, s.Name)
+		if len(s.Description) < 50 || len(s.Description) > 1500 {
+			t.Errorf("the description of %s has %d bytes", s.Name, len(s.Description))
+		}
+		var schema struct {
+			Type                 string
+			Properties           map[string]struct{ Description string }
+			AdditionalProperties *bool
+		}
+		if err := json.Unmarshal(s.InputSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		if schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties {
+			t.Errorf("the schema of %s is %s", s.Name, s.InputSchema)
+		}
+		if !bytes.Contains(docs, []byte("## `"+s.Name+"`")) {
+			t.Errorf("docs/tools.md has no section on %s", s.Name)
+		}
+		for name, property := range schema.Properties {
+			if property.Description == "" {
+				t.Errorf("%s of %s is not described", name, s.Name)
+			}
+			if !bytes.Contains(docs, []byte("`"+name+"`")) {
+				t.Errorf("docs/tools.md does not name %s of %s", name, s.Name)
+			}
+		}
+		for _, field := range s.PathFields {
+			if _, there := schema.Properties[field]; !there {
+				t.Errorf("%s has no field %s", s.Name, field)
 			}
 		}
 	}
-	b.want(b.call("file_grep", map[string]any{"pattern": "secret"}), false, "nothing matches")
-	if data, _ := os.ReadFile(outside); string(data) != "secret\n" {
-		t.Errorf("the file outside has %q", data)
+	if len(want) > 0 {
+		t.Errorf("not there: %v", want)
 	}
 }
 
-func TestSearch(t *testing.T) {
+// TestSchemasAgreeWithTheTools gives each tool inputs that its schema and the
+// tool itself must both take, or both refuse.
+func TestSchemasAgreeWithTheTools(t *testing.T) {
 	b := newBench(t)
-	b.write("a.go", "package a\n\nfunc A() {}\n")
-	b.write("sub/deep/b.go", "package b\n")
-	b.write("sub/c.txt", "func in text\n")
-	b.write(".git/config", "func\n")
-	b.write(".env", "func\n")
-	for pattern, want := range map[string]string{
-		"**/*.go": "a.go\nsub/deep/b.go", "*.go": "a.go\nsub/deep/b.go", "sub/*": "sub/c.txt", "**/{b,c}.*": "sub/c.txt\nsub/deep/b.go", "*.rs": "no file matches *.rs",
+	b.write("a.txt", "a\n")
+	registry := tool.NewRegistry(tool.Limits{}, nil)
+	if err := registry.Add(t.Context(), "workspace", b.w); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		tool, input string
+		wrong       bool
+	}{
+		{"file_read", `{"filePath":"a.txt","offset":1.0,"limit":5}`, false},
+		{"file_read", `{"filePath":"a.txt","offset":0}`, true},
+		{"file_read", `{"filePath":"a.txt","offset":1.5}`, true},
+		{"file_read", `{"filePath":"a.txt","offset":"1"}`, true},
+		{"file_read", `{"filePath":""}`, true},
+		{"file_read", `{}`, true},
+		{"file_read", `[]`, true},
+		{"file_read", `{"filePath":"a.txt","lines":5}`, true},
+		{"file_write", `{"filePath":"b.txt"}`, true},
+		{"file_write", `{"filePath":"b.txt","content":""}`, false},
+		{"file_write", `{"filePath":"b.txt","content":null}`, true},
+		{"file_edit", `{"filePath":"a.txt","oldString":"a","newString":"a b"}`, false},
+		{"file_edit", `{"filePath":"a.txt","oldString":"","newString":"b"}`, true},
+		{"file_edit", `{"filePath":"a.txt","oldString":"a","newString":"b","replaceAll":"yes"}`, true},
+		{"file_apply_patch", `{"patchText":""}`, true},
+		{"file_glob", `{"pattern":"*"}`, false},
+		{"file_glob", `{"pattern":""}`, true},
+		{"file_grep", `{"pattern":"a","-A":1,"-B":1,"-C":1,"head_limit":2000}`, false},
+		{"file_grep", `{"pattern":"a","-A":51}`, true},
+		{"file_grep", `{"pattern":"a","-B":-1}`, true},
+		{"file_grep", `{"pattern":"a","head_limit":0}`, true},
+		{"file_grep", `{"pattern":""}`, true},
+		{"shell", `{"command":"true","timeoutSec":21600}`, false},
+		{"shell", `{"command":"true","timeoutSec":21601}`, true},
+		{"shell", `{"command":"true","timeoutSec":0}`, true},
+		{"shell", `{"command":""}`, true},
+		{"tool_output", `{"output_id":""}`, true},
+		{"tool_output", `{"output_id":"x","limit":2001}`, true},
+		{"tool_output", `{"output_id":"x","pattern":"a","context_after":6}`, true},
 	} {
-		got := strings.Split(b.call("file_glob", map[string]any{"pattern": pattern}).Text, "\n")
-		if len(got) != len(strings.Split(want, "\n")) || !strings.Contains(strings.Join(got, "\n"), strings.Split(want, "\n")[0]) {
-			t.Errorf("%s: %q, want %q", pattern, got, want)
+		if err := registry.Validate(c.tool, json.RawMessage(c.input)); (err != nil) != c.wrong {
+			t.Errorf("the schema of %s says of %s: %v", c.tool, c.input, err)
+		}
+		if r := b.raw(c.tool, c.input); r.Error != c.wrong {
+			t.Errorf("%s says of %s: %q", c.tool, c.input, r.Text)
 		}
 	}
-	r := b.call("file_grep", map[string]any{"pattern": `^func`})
-	if !strings.Contains(r.Text, "a.go:\n3:func A() {}") || !strings.Contains(r.Text, "sub/c.txt:\n1:func in text") || strings.Contains(r.Text, ".env") || strings.Contains(r.Text, "config") {
-		t.Errorf("grep: %q", r.Text)
-	}
-	b.want(b.call("file_grep", map[string]any{"pattern": "func", "include": "*.go"}), false, "a.go")
-	b.want(b.call("file_grep", map[string]any{"pattern": "("}), true, "pattern")
 }
 
-func TestShell(t *testing.T) {
+func TestCallsThatCannotBe(t *testing.T) {
 	b := newBench(t)
-	b.want(b.call("shell", map[string]any{"command": "echo out; echo err >&2; exit 3"}), true, "out\nerr\n(exit code 3)")
-	b.want(b.call("shell", map[string]any{"command": "mkdir d"}), false, "(exit code 0)")
-	b.want(b.call("shell", map[string]any{"command": "pwd", "workdir": "d"}), false, filepath.Join(b.dir, "d"))
-	b.want(b.call("shell", map[string]any{"command": "x", "workdir": "nowhere"}), true, "workdir")
-	began := time.Now()
-	b.want(b.call("shell", map[string]any{"command": "sleep 600", "timeoutSec": 1}), true, "stopped after the time limit of 1 s")
-	b.want(b.call("shell", map[string]any{"command": "sleep 600 & echo started"}), false, "background processes were ended: sleep")
-	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("it took %s", took)
+	var unknown *tool.UnknownError
+	if _, err := b.w.Call(t.Context(), tool.Call{Session: "s-1", Tool: "file_reed"}, nil); !errors.As(err, &unknown) || !slices.Contains(unknown.Near, "file_read") {
+		t.Error(err)
 	}
-	r := b.call("shell", map[string]any{"command": "seq 1 100000"})
-	if r.OutputID == "" || len(r.Text) > 60_000 || !strings.Contains(r.Text, r.OutputID) || !strings.Contains(r.Text, "100000\n") {
-		t.Fatalf("a long output: id %q, %d bytes", r.OutputID, len(r.Text))
+	if _, err := b.w.Call(t.Context(), tool.Call{Session: "s-2", Tool: "file_read", Input: json.RawMessage(`{"filePath":"a"}`)}, nil); err == nil || !strings.Contains(err.Error(), "s-2 is not open") {
+		t.Error(err)
 	}
-	b.want(b.call("tool_output", map[string]any{"output_id": r.OutputID, "offset": 50000, "limit": 1}), false, "50000")
-	b.want(b.call("tool_output", map[string]any{"output_id": r.OutputID, "pattern": "^77777$"}), false, "77777")
-	b.want(b.call("tool_output", map[string]any{"output_id": r.OutputID, "byte_offset": 0}), false, "1\n2\n3\n")
-	b.want(b.call("tool_output", map[string]any{"output_id": "output-nothing"}), true, "output-nothing")
-}
-
-func TestACancelledCommandSaysWhatItHad(t *testing.T) {
-	b := newBench(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	seen := make(chan struct{})
-	go func() { <-seen; cancel() }()
-	r, err := b.w.Call(ctx, tool.Call{Session: "s", ID: "x", Tool: "shell", Input: json.RawMessage(`{"command":"echo begun; sleep 600"}`)}, func(p tool.Progress) {
-		if bytes.Contains(p.Data, []byte("begun")) {
-			close(seen)
+	for _, s := range []contract.Session{{Folder: b.dir}, {ID: "s-3", Folder: "relative"}} {
+		if err := b.w.Open(t.Context(), s); err == nil {
+			t.Errorf("%+v was opened", s)
 		}
-	})
-	if err != nil || !r.Interrupted || !strings.Contains(r.Text, "begun") {
-		t.Errorf("%+v, %v", r, err)
+	}
+	if err := b.w.Close(t.Context(), "s-2"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -264,37 +280,127 @@ func TestAVanishedFolderIsSaidAndNotMade(t *testing.T) {
 	if err := os.RemoveAll(b.dir); err != nil {
 		t.Fatal(err)
 	}
-	b.want(b.call("file_write", map[string]any{"filePath": "a", "content": "x"}), true, "folder cannot be used")
+	b.fails("file_write", in{"filePath": "a", "content": "x"}, "is gone")
+	b.fails("file_read", in{"filePath": "a"}, "is gone")
+	b.fails("shell", in{"command": "pwd"}, "is gone")
 	if _, err := os.Stat(b.dir); err == nil {
 		t.Error("the folder was made again")
 	}
 }
 
-func TestEveryToolHasItsDocs(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/tools.md")
-	if err != nil {
+func TestNothingOutsideIsTouched(t *testing.T) {
+	b := newBench(t)
+	outside := filepath.Join(filepath.Dir(b.dir), "outside")
+	if err := os.WriteFile(outside, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	specs, err := newBench(t).w.Tools(t.Context())
-	if err != nil || len(specs) != 8 {
-		t.Fatalf("%d tools, %v", len(specs), err)
-	}
-	for _, s := range specs {
-		var schema struct{ Properties map[string]any }
-		if err := json.Unmarshal(s.InputSchema, &schema); err != nil {
+	for name, target := range map[string]string{"link": outside, "relative": "../outside", "up": ".."} {
+		if err := os.Symlink(target, filepath.Join(b.dir, name)); err != nil {
 			t.Fatal(err)
 		}
-		for _, word := range append([]string{s.Name}, keys(schema.Properties)...) {
-			if !bytes.Contains(docs, []byte("`"+word+"`")) {
-				t.Errorf("docs/tools.md does not name `%s` of %s", word, s.Name)
-			}
+	}
+	for _, path := range []string{outside, "link", "relative", "../outside", "up/outside"} {
+		for name, input := range map[string]in{
+			"file_read":        {"filePath": path},
+			"file_write":       {"filePath": path, "content": "x"},
+			"file_edit":        {"filePath": path, "oldString": "secret", "newString": "x"},
+			"file_grep":        {"pattern": "secret", "path": path},
+			"file_glob":        {"pattern": "*", "path": path},
+			"file_apply_patch": {"patchText": "*** Begin Patch\n*** Delete File: " + path + "\n*** End Patch"},
+		} {
+			b.fails(name, input, "outside the session's folder")
 		}
+		b.fails("file_apply_patch", in{"patchText": "*** Begin Patch\n*** Add File: new\n+x\n*** Update File: " + path + "\n-secret\n+x\n*** End Patch"}, "outside")
+	}
+	b.gone("new")
+	b.fails("file_glob", in{"pattern": "../*"}, "leads upwards")
+	if got := b.ok("file_grep", in{"pattern": "secret"}); strings.Contains(got, "outside") {
+		t.Error(got)
+	}
+	if data, err := os.ReadFile(outside); string(data) != "secret\n" {
+		t.Errorf("%q, %v", data, err)
+	}
+
+	free := newBenchWith(t, workspace.Options{AllowOutside: true})
+	if got := free.ok("file_read", in{"filePath": outside}); got != "1\tsecret\n" {
+		t.Errorf("%q", got)
+	}
+	if got := free.ok("file_edit", in{"filePath": outside, "oldString": "secret", "newString": "known"}); !strings.Contains(got, outside) {
+		t.Errorf("%q", got)
+	}
+	free.ok("file_write", in{"filePath": "inside", "content": "x"})
+	free.has("inside", "x")
+}
+
+// TestClosingEndsWhatRuns closes one of two sessions that run commands.
+func TestClosingEndsWhatRuns(t *testing.T) {
+	b := newBench(t)
+	if err := b.w.Open(t.Context(), contract.Session{ID: "s-2", Folder: b.dir}); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	started, results := make(chan string, 2), map[string]tool.Result{}
+	var mu sync.Mutex
+	for _, session := range []string{"s-1", "s-2"} {
+		running.Go(func() {
+			var once sync.Once
+			r, err := b.w.Call(t.Context(), tool.Call{Session: session, ID: "c", Tool: "shell", Input: json.RawMessage(
+				`{"command":"echo here; (setsid sh -c 'while [ ! -e stop ]; do sleep 0.05; done; touch ` + session + `' &) ; while [ ! -e stop ]; do sleep 0.05; done"}`,
+			)}, func(tool.Progress) { once.Do(func() { started <- session }) })
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			results[session] = r
+		})
+	}
+	<-started
+	<-started
+	if err := b.w.Close(t.Context(), "s-1"); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	r, ended := results["s-1"]
+	mu.Unlock()
+	if ended && (!r.Interrupted || !strings.Contains(r.Text, "here\n[interrupted")) {
+		t.Errorf("%+v", r)
+	}
+	if _, err := b.w.Call(t.Context(), tool.Call{Session: "s-1", Tool: "file_read", Input: json.RawMessage(`{"filePath":"."}`)}, nil); err == nil {
+		t.Error("a closed session answers")
+	}
+	b.write("stop", "")
+	running.Wait()
+	b.gone("s-1") // its background job was ended before it could see the file
+	if r := results["s-2"]; r.Interrupted || r.Error {
+		t.Errorf("the other session's command: %+v", r)
+	}
+	if err := b.w.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := b.w.Open(t.Context(), contract.Session{ID: "s-4", Folder: b.dir}); err == nil {
+		t.Error("a stopped workspace opens sessions")
 	}
 }
 
-func keys(m map[string]any) (names []string) {
-	for k := range m {
-		names = append(names, k)
+func TestClosingDoesNotWaitForEver(t *testing.T) {
+	b := newBench(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var once sync.Once
+		b.w.Call(t.Context(), tool.Call{Session: "s-1", ID: "c", Tool: "shell", Input: json.RawMessage(`{"command":"echo x"}`)}, func(tool.Progress) {
+			once.Do(func() { close(entered) })
+			<-release // whoever watches hangs
+		})
+	}()
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := b.w.Close(ctx, "s-1"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
 	}
-	return names
+	close(release)
+	<-done
 }

@@ -88,7 +88,7 @@ func (e *Excerpt) Text(id string) string {
 	}
 	const note = 200 // room for the line between
 	room, most := max(e.limits.Bytes-note, 2), max(e.limits.Lines-3, 2)
-	head, used := lines.VisibleHead(atMostLines(e.head, most*2/5), room*2/5)
+	head, used := lines.VisibleHead(e.head[:lines.Until(e.head, most*2/5)], room*2/5)
 	head, used = wholeLines(head, used, e.head)
 	last := e.last()
 	if left := int(min(e.size-int64(used), int64(len(last)))); left < len(last) {
@@ -106,19 +106,6 @@ func (e *Excerpt) Text(id string) string {
 		how = fmt.Sprintf("tool_output reads all of it, output_id %s", id)
 	}
 	return fmt.Sprintf("%s\n[… %d bytes, %d lines left out; %s …]\n%s", bytes.TrimSuffix(head, []byte{'\n'}), leftOut, ends, how, tail)
-}
-
-// atMostLines is the beginning of text with at most n lines.
-func atMostLines(text []byte, n int) []byte {
-	end := 0
-	for range n {
-		i := bytes.IndexByte(text[end:], '\n')
-		if i < 0 {
-			return text
-		}
-		end += i + 1
-	}
-	return text[:end]
 }
 
 // lastLines is the end of text with at most n lines.

@@ -56,16 +56,25 @@ func (s *Store) Bytes(session, id string, offset int64, max int) (data []byte, s
 	return data[:n], info.Size(), nil
 }
 
+// Query says what to look for in an output.
+type Query struct {
+	lines.Query
+	From     int64 // number of the first line that counts
+	Max      int   // matching lines
+	MaxBytes int   // of text
+}
+
 // Matches are the hits of a search, ready to be shown.
 type Matches struct {
 	Text  string // 12:match and 11-context, visible form
 	Count int    // matching lines
+	Last  int64  // number of the last of them
 	More  bool   // the search stopped: there may be more
 }
 
-// Search looks for a pattern in an output and stops after max matches or
-// maxBytes of text.
-func (s *Store) Search(ctx context.Context, session, id string, q lines.Query, max, maxBytes int) (Matches, error) {
+// Search looks for a pattern in an output and stops after so many matches or
+// bytes of text.
+func (s *Store) Search(ctx context.Context, session, id string, q Query) (Matches, error) {
 	file, err := s.open(session, id)
 	if err != nil {
 		return Matches{}, err
@@ -73,15 +82,20 @@ func (s *Store) Search(ctx context.Context, session, id string, q lines.Query, m
 	defer file.Close()
 	var m Matches
 	var text []byte
-	err = lines.Search(ctx, file, q, func(h lines.Hit) bool {
-		if (h.Match && m.Count == max) || len(text) > maxBytes {
+	err = lines.Search(ctx, file, q.Query, func(h lines.Hit) bool {
+		if h.Number < q.From {
+			return true
+		}
+		next := AppendHit(text, h, q.Query)
+		if (h.Match && m.Count == q.Max) || (len(next) > q.MaxBytes && m.Count > 0) {
 			m.More = true
 			return false
 		}
 		if h.Match {
 			m.Count++
+			m.Last = h.Number
 		}
-		text = AppendHit(text, h, q)
+		text = next
 		return true
 	})
 	if err != nil {

@@ -57,6 +57,17 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Keep has the output stored however short it is.
+func (w *Writer) Keep() {
+	if w.file != nil || w.err != nil {
+		return
+	}
+	if w.err = w.begin(); w.err == nil {
+		w.err = w.put(w.early)
+	}
+	w.early = nil
+}
+
 // begin makes the file.
 func (w *Writer) begin() error {
 	root, err := w.store.session(w.session, true)

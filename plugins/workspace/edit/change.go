@@ -30,7 +30,7 @@ func Apply(raw []byte, changes []Change) []byte {
 // Lines that stay the same keep their bytes, changed ones their line ends; new
 // ones get the line end of their neighbours.
 func (t *Text) Change(start, end int, text string) []Change {
-	before, after := splitLines(string(t.view[start:end])), splitLines(text)
+	before, after := SplitLines(string(t.view[start:end])), SplitLines(text)
 	var changes []Change
 	at, line := start, 0
 	for _, h := range diff(before, after) {
@@ -57,6 +57,25 @@ func (t *Text) Change(start, end int, text string) []Change {
 			at += len(before[line])
 		}
 		c.End = t.stored(at)
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// Between gives the changes, line by line, that make one content of another.
+func Between(old, new []byte) []Change {
+	before, after := SplitLines(string(old)), SplitLines(string(new))
+	var changes []Change
+	at, line := 0, 0
+	for _, h := range diff(before, after) {
+		for ; line < h.fromStart; line++ {
+			at += len(before[line])
+		}
+		c := Change{Start: at, New: []byte(strings.Join(after[h.toStart:h.toEnd], ""))}
+		for ; line < h.fromEnd; line++ {
+			at += len(before[line])
+		}
+		c.End = at
 		changes = append(changes, c)
 	}
 	return changes

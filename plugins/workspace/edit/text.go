@@ -164,8 +164,8 @@ func (t *Text) LineOf(at int) int {
 	return 1 + bytes.Count(t.view[:at], []byte{'\n'})
 }
 
-// splitLines splits a text after each line end.
-func splitLines(text string) []string {
+// SplitLines splits a text after each \n.
+func SplitLines(text string) []string {
 	parts := strings.SplitAfter(text, LF)
 	if parts[len(parts)-1] == "" {
 		parts = parts[:len(parts)-1]

@@ -153,3 +153,16 @@ func (p *pager) finish() {
 		p.page.Total++
 	}
 }
+
+// Until is where the first n lines of a text end.
+func Until(text []byte, n int) int {
+	end := 0
+	for range n {
+		i := bytes.IndexByte(text[end:], '\n')
+		if i < 0 {
+			return len(text)
+		}
+		end += i + 1
+	}
+	return end
+}
