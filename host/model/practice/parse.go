@@ -1,181 +1,213 @@
 package practice
 
 import (
-	"encoding/json"
-	"fmt"
 	"regexp"
+	"slices"
+	"sort"
 	"strings"
 )
 
-const help = `I am the practice model: I need no key and follow plain directives, one a line:
+const help = "I am the practice model: I need no key and follow plain directives, one a line.\n" + `
+    write FILE: TEXT                  edit FILE: replace OLD with NEW
+    read FILE [lines 10-20]           list [FOLDER]
+    find PATTERN [in FOLDER]          grep PATTERN [in PATH]
+    run COMMAND                       todo: FIRST; SECOND
+    batch: DIRECTIVE; DIRECTIVE       call TOOL {JSON}
+    delegate: TASK                    wait for tasks
+    say TEXT    think TEXT            pause 3s
 
-    write FILE: TEXT            edit FILE: replace OLD with NEW
-    read FILE                   run COMMAND
-    find PATTERN                grep PATTERN
-    todo: FIRST; SECOND
+A text of several lines stands in a fenced block below "write FILE:". What is no directive I leave alone.`
 
-A text of several lines stands in a fenced block after "write FILE:". What else you say I leave alone.`
-
-// step is one directive.
-type step struct {
-	tool  string
-	input json.RawMessage
-	says  string // what I do, after "I"
-	reads bool   // it may run together with its neighbours
+// parser reads the directives of a prompt.
+type parser struct {
+	lines []string        // that were not read yet
+	open  map[string]bool // fences that nothing closes from here on
 }
 
-var numbering = regexp.MustCompile(`(?i)^\s*(?:(?:[-*]|\d+[.)])\s+|(?:then|and|now|please)[, ]+)*`)
-
-// parse is the directives of a prompt.
+// parse is the directives of a prompt, in order.
 func parse(prompt string) []step {
+	p := &parser{lines: strings.Split(strings.ReplaceAll(prompt, "\r\n", "\n"), "\n")}
 	var steps []step
-	lines := strings.Split(prompt, "\n")
-	for i := 0; i < len(lines); i++ {
-		line := numbering.ReplaceAllString(lines[i], "")
-		line = strings.TrimSpace(line)
-		if file, ok := fenced(line); ok {
-			if text, n := block(lines[i+1:]); n > 0 {
-				steps = append(steps, write(file, text))
-				i += n
-				continue
-			}
+	for len(p.lines) > 0 {
+		if _, ok := p.block(); ok {
+			continue // a block that belongs to no directive is no directive
 		}
-		if s, ok := directive(line); ok {
-			steps = append(steps, s)
+		line := p.lines[0]
+		p.lines = p.lines[1:]
+		for _, clause := range clauses(line) {
+			steps = append(steps, p.directive(clause)...)
 		}
 	}
 	return steps
 }
 
-// fenced is the file of a "write FILE:" whose text stands below.
-func fenced(line string) (string, bool) {
-	rest, ok := word(line, "write")
-	if !ok || !strings.HasSuffix(rest, ":") {
-		return "", false
+var (
+	// before is what may stand before a directive.
+	before = regexp.MustCompile(`(?i)^\s*(?:(?:[-*•]|\d+[.)]|\([a-z0-9]\)|[a-z]\))\s+|(?:then|and|now|please|also|first|next|finally|afterwards)\b[, ]*|(?:can|could|would) you\s+)*`)
+	then   = regexp.MustCompile(`(?i)[,.]\s+(?:and\s+)?then,?\s+(?:please\s+)?([a-z]+)\b|\s+and\s+then\s+([a-z]+)\b`)
+)
+
+// clauses are the parts of a line that ", then" separates, where a directive
+// follows it outside quotes.
+func clauses(line string) []string {
+	inQuotes := quoted(line)
+	var parts []string
+	start := 0
+	for _, m := range then.FindAllStringSubmatchIndex(line, -1) {
+		word := m[2:4]
+		if word[0] < 0 {
+			word = m[4:6]
+		}
+		if verbs[strings.ToLower(line[word[0]:word[1]])] == nil || inQuotes(m[0]) {
+			continue
+		}
+		parts = append(parts, line[start:m[0]])
+		start = word[0]
 	}
-	return unquote(strings.TrimSuffix(rest, ":")), true
+	return append(parts, line[start:])
 }
 
-// block is the text between two fences and the number of lines it takes.
-func block(lines []string) (string, int) {
-	if len(lines) == 0 || !strings.HasPrefix(strings.TrimSpace(lines[0]), "```") {
-		return "", 0
+// directive is the steps that a line asks for; none if it asks for nothing.
+func (p *parser) directive(line string) []step {
+	line = strings.TrimSpace(line[len(before.FindString(line)):])
+	end := strings.IndexAny(line, " \t:")
+	if end < 0 {
+		end = len(line)
 	}
-	fence := strings.TrimSpace(lines[0])
-	fence = fence[:len(fence)-len(strings.TrimLeft(fence, "`"))]
-	for i, l := range lines[1:] {
-		if strings.TrimSpace(l) == fence {
-			text := strings.Join(lines[1:i+1], "\n")
-			if text != "" {
-				text += "\n"
+	verb := verbs[strings.ToLower(line[:end])]
+	if verb == nil {
+		return nil
+	}
+	return verb(p, strings.TrimSpace(line[end:]))
+}
+
+var fence = regexp.MustCompile("^\\s*(```+|~~~+)")
+
+// block reads a fenced block, if one comes next.
+func (p *parser) block() (text string, ok bool) {
+	if len(p.lines) == 0 {
+		return "", false
+	}
+	m := fence.FindStringSubmatch(p.lines[0])
+	if m == nil || p.open[m[1]] {
+		return "", false
+	}
+	for i, l := range p.lines[1:] {
+		if strings.TrimSpace(l) == m[1] {
+			body := p.lines[1 : i+1]
+			p.lines = p.lines[i+2:]
+			if len(body) == 0 {
+				return "", true
 			}
-			return text, i + 2
+			return strings.Join(body, "\n") + "\n", true
 		}
 	}
-	return "", 0
-}
-
-// word is the rest of a line that begins with a word.
-func word(line, w string) (string, bool) {
-	if len(line) <= len(w) || !strings.EqualFold(line[:len(w)], w) || (line[len(w)] != ' ' && line[len(w)] != ':') {
-		return "", false
+	if p.open == nil {
+		p.open = map[string]bool{}
 	}
-	return strings.TrimSpace(line[len(w):]), true
+	p.open[m[1]] = true
+	return "", false
 }
 
-func directive(line string) (step, bool) {
-	if rest, ok := word(line, "write"); ok {
-		file, text, ok := strings.Cut(rest, ":")
-		if !ok {
-			return step{}, false
+const quotes = "`\"'"
+
+// quoted tells of each place in a line whether it is within quotes. A quote
+// opens at the beginning of a word and closes at the end of one, so that an
+// apostrophe is none.
+func quoted(line string) func(int) bool {
+	var spans [][2]int
+	unclosed := map[byte]bool{}
+	for i := 0; i < len(line); i++ {
+		q := line[i]
+		if !strings.ContainsRune(quotes, rune(q)) || unclosed[q] || i > 0 && !strings.ContainsRune(" \t:(", rune(line[i-1])) {
+			continue
 		}
-		return write(unquote(file), strings.ReplaceAll(strings.TrimSpace(text), `\n`, "\n")+"\n"), true
+		end := closing(line, i)
+		if end == 0 {
+			unclosed[q] = true
+			continue
+		}
+		spans = append(spans, [2]int{i, end})
+		i = end
 	}
-	if rest, ok := word(line, "edit"); ok {
-		return edit(rest)
+	return func(at int) bool {
+		n := sort.Search(len(spans), func(i int) bool { return spans[i][1] > at })
+		return n < len(spans) && spans[n][0] < at
 	}
-	if rest, ok := word(line, "read"); ok {
-		return step{"file_read", object("filePath", unquote(rest)), "read " + unquote(rest), true}, true
-	}
-	if rest, ok := word(line, "run"); ok {
-		cmd := unquote(strings.TrimSpace(strings.TrimPrefix(rest, ":")))
-		return step{tool: "shell", input: object("command", cmd), says: "run " + cmd}, true
-	}
-	if rest, ok := word(line, "find"); ok {
-		return step{"file_glob", object("pattern", unquote(rest)), "look for files like " + unquote(rest), true}, true
-	}
-	if rest, ok := word(line, "grep"); ok {
-		return step{"file_grep", object("pattern", unquote(rest)), "search for " + unquote(rest), true}, true
-	}
-	if rest, ok := word(line, "todo"); ok {
-		return todo(strings.TrimPrefix(rest, ":")), true
-	}
-	return step{}, false
 }
 
-func write(file, text string) step {
-	return step{tool: "file_write", input: object("filePath", file, "content", text), says: "write " + file}
-}
-
-func edit(rest string) (step, bool) {
-	file, what, ok := strings.Cut(rest, ":")
-	if !ok {
-		return step{}, false
-	}
-	what, ok = word(strings.TrimSpace(what), "replace")
-	if !ok {
-		return step{}, false
-	}
-	before, after, ok := strings.Cut(what, " with ")
-	if !ok {
-		return step{}, false
-	}
-	file = unquote(file)
-	return step{
-		tool:  "file_edit",
-		input: object("filePath", file, "oldString", unquote(before), "newString", unquote(after)),
-		says:  "edit " + file,
-	}, true
-}
-
-func todo(list string) step {
-	type item struct {
-		Content string `json:"content"`
-		Status  string `json:"status"`
-	}
-	var items []item
-	for part := range strings.SplitSeq(list, ";") {
-		if part = strings.TrimSpace(part); part != "" {
-			items = append(items, item{part, "pending"})
+// closing is where the quote that opens at i is closed; 0: nowhere.
+func closing(line string, i int) int {
+	for j := i + 1; j < len(line); j++ {
+		if line[j] == line[i] && (j+1 == len(line) || strings.ContainsRune(" \t,.;:)", rune(line[j+1]))) {
+			return j
 		}
 	}
-	raw, err := json.Marshal(map[string]any{"todos": items})
-	if err != nil { // strings always encode
-		raw = json.RawMessage(`{"todos":[]}`)
-	}
-	return step{tool: "todo_write", input: raw, says: fmt.Sprintf("note %d things to do", len(items))}
+	return 0
 }
 
-// unquote takes one pair of quotes or backticks off.
+// split is the parts of a line between seps that are not within quotes, up to
+// n of them.
+func split(line, sep string, n int) []string {
+	inQuotes := quoted(line)
+	var parts []string
+	start := 0
+	for from := 0; len(parts) < n-1; {
+		i := strings.Index(line[from:], sep)
+		if i < 0 {
+			break
+		}
+		i += from
+		if from = i + len(sep); !inQuotes(i) {
+			parts = append(parts, strings.TrimSpace(line[start:i]))
+			start = from
+		}
+	}
+	return append(parts, strings.TrimSpace(line[start:]))
+}
+
+// cut splits a line in two.
+func cut(line, sep string) (head, tail string, ok bool) {
+	parts := split(line, sep, 2)
+	if len(parts) < 2 {
+		return line, "", false
+	}
+	return parts[0], parts[1], true
+}
+
+// list is the parts of a line that are not empty.
+func list(line, sep string) []string {
+	return slices.DeleteFunc(split(line, sep, len(line)+2), func(part string) bool { return part == "" })
+}
+
+// unquote takes one pair of quotes off.
 func unquote(s string) string {
 	s = strings.TrimSpace(s)
-	for _, q := range []string{"`", `"`, "'"} {
-		if len(s) >= 2 && strings.HasPrefix(s, q) && strings.HasSuffix(s, q) {
-			return s[1 : len(s)-1]
-		}
+	if len(s) >= 2 && strings.ContainsRune(quotes, rune(s[0])) && s[len(s)-1] == s[0] {
+		return s[1 : len(s)-1]
 	}
 	return s
 }
 
-// object is a JSON object of strings.
-func object(pairs ...string) json.RawMessage {
-	m := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		m[pairs[i]] = pairs[i+1]
+// name is a file, folder or pattern: one word, or anything in quotes. The
+// punctuation of the sentence is no part of it.
+func name(s string) (string, bool) {
+	s = strings.TrimSpace(s)
+	if s == "." || s == ".." {
+		return s, true
 	}
-	raw, err := json.Marshal(m)
-	if err != nil { // strings always encode
-		return json.RawMessage(`{}`)
+	s = strings.TrimRight(s, ",;!?")
+	if strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "/.") && !strings.HasSuffix(s, "..") {
+		s = s[:len(s)-1]
 	}
-	return raw
+	if u := unquote(s); u != s {
+		return u, u != ""
+	}
+	return s, s != "" && !strings.ContainsAny(s, " \t")
 }
+
+var escapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t")
+
+// text is what stands for a text on one line: quotes around it are taken off,
+// \n and \t are what they are in programs.
+func text(s string) string { return escapes.Replace(unquote(s)) }

@@ -1,13 +1,14 @@
 // Package practice is a model that needs no key and no network: it follows
 // plain directives in the prompt by fixed rules, so that everything around a
-// model can be tried. See docs/practice.md.
+// model can be tried. What it answers depends on the request alone, so a
+// session that is resumed goes on where it was. See docs/practice.md.
 package practice
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
+	"regexp"
 	"strings"
 
 	"github.com/boughdev/bough/host/model"
@@ -16,6 +17,8 @@ import (
 // Name is what the model is called.
 const Name = "practice"
 
+const contextTokens = 200_000
+
 // New is the provider of the practice model.
 func New() model.Provider { return provider{} }
 
@@ -23,216 +26,83 @@ type provider struct{}
 
 // Models implements model.Provider.
 func (provider) Models(context.Context) ([]model.Info, error) {
-	return []model.Info{{Name: Name, ContextTokens: 200_000, Reasoning: true}}, nil
+	return []model.Info{{Name: Name, ContextTokens: contextTokens, Images: true, Reasoning: true}}, nil
 }
 
-// Stream implements model.Provider. The answer depends on the request only.
+// Stream implements model.Provider.
 func (provider) Stream(ctx context.Context, r *model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
-		a := answer(r)
-		for ev := range a.events(r) {
-			if err := ctx.Err(); err != nil {
-				yield(model.Event{}, err)
-				return
-			}
-			if !yield(ev, nil) {
-				return
-			}
-		}
-	}
-}
-
-// reply is one answer: some text, and calls.
-type reply struct {
-	reasoning string
-	text      string
-	calls     []model.ToolCall
-}
-
-// events cuts the answer into small pieces, as a real model does.
-func (a reply) events(r *model.Request) iter.Seq[model.Event] {
-	return func(yield func(model.Event) bool) {
-		words := func(s string, wrap func(string) model.Event) bool {
-			for _, w := range strings.SplitAfter(s, " ") {
-				if w != "" && !yield(wrap(w)) {
-					return false
-				}
-			}
-			return true
-		}
-		if a.reasoning != "" {
-			if !words(a.reasoning, func(s string) model.Event { return model.Event{Reasoning: s} }) ||
-				!yield(model.Event{ReasoningDone: &model.Reasoning{Text: a.reasoning, Provider: Name}}) {
-				return
-			}
-		}
-		if !words(a.text, func(s string) model.Event { return model.Event{Text: s} }) {
+		if r.Model != "" && r.Model != Name {
+			yield(model.Event{}, &model.Error{Class: model.ClassUnknownModel, Provider: Name,
+				Message: fmt.Sprintf("there is no model %q here, only %q", r.Model, Name)})
 			return
 		}
-		out := len(a.reasoning) + len(a.text)
-		for i := range a.calls {
-			out += len(a.calls[i].Input)
-			if !yield(model.Event{ToolCall: &a.calls[i]}) {
-				return
-			}
-		}
-		if !yield(model.Event{Usage: &model.Usage{InputTokens: size(r) / 4, OutputTokens: out/4 + 1, ReasoningTokens: len(a.reasoning) / 4}}) {
-			return
-		}
-		finish := model.FinishStop
-		if len(a.calls) > 0 {
-			finish = model.FinishToolCalls
-		}
-		yield(model.Event{Finish: finish})
+		answer(r).stream(ctx, r, yield)
 	}
 }
 
-func size(r *model.Request) int {
-	n := len(r.System)
-	for _, m := range r.Messages {
-		for _, p := range m.Parts {
-			n += len(p.Text)
-			if p.ToolCall != nil {
-				n += len(p.ToolCall.Input)
-			}
-			if p.ToolResult != nil {
-				n += len(p.ToolResult.Text)
-			}
-		}
-	}
-	return n
-}
-
-// turn is what the conversation says since the person's last message.
-type turn struct {
-	prompt  string
-	calls   []model.ToolCall
-	results map[string]*model.ToolResult
-	number  int // of messages before the prompt, to make call ids unique
-}
-
-func lastTurn(r *model.Request) turn {
-	t := turn{results: map[string]*model.ToolResult{}}
-	for i, m := range r.Messages {
-		if m.Role == model.User {
-			var text []string
-			for _, p := range m.Parts {
-				if p.Text != "" && !strings.HasPrefix(p.Text, "<system-reminder>") {
-					text = append(text, p.Text)
-				}
-			}
-			if len(text) > 0 {
-				t = turn{prompt: strings.Join(text, "\n"), results: map[string]*model.ToolResult{}, number: i}
-			}
-			continue
-		}
-		for _, p := range m.Parts {
-			if p.ToolCall != nil {
-				t.calls = append(t.calls, *p.ToolCall)
-			}
-			if p.ToolResult != nil {
-				t.results[p.ToolResult.CallID] = p.ToolResult
-			}
-		}
-	}
-	return t
-}
-
-// answer decides what to do next: the first directives that were not acted on
-// yet, or what an error asks for, or the summary.
+// answer is what the model says and does next.
 func answer(r *model.Request) reply {
-	t := lastTurn(r)
-	steps := parse(t.prompt)
+	c := current(r)
+	steps := parse(c.prompt)
 	if len(steps) == 0 {
-		return reply{text: help}
+		return reply{pieces: []piece{{text: c.about() + help}}}
 	}
-	if n := len(t.calls); n > 0 {
-		if a, ok := recoverFrom(t, t.calls[n-1]); ok {
-			return a
-		}
+	offered := map[string]bool{}
+	for _, t := range r.Tools {
+		offered[t.Name] = true
 	}
-	done := 0
-	for _, c := range t.calls {
-		if strings.HasPrefix(c.ID, "step-") {
-			done++
-		}
-	}
-	if done >= len(steps) {
-		return reply{text: summary(t, steps)}
-	}
-	next := steps[done : done+1]
-	for done+len(next) < len(steps) && next[0].reads && steps[done+len(next)].reads {
-		next = steps[done : done+len(next)+1]
-	}
-	var a reply
-	var say []string
-	for i, s := range next {
-		a.calls = append(a.calls, model.ToolCall{
-			ID: fmt.Sprintf("step-%d-%d", t.number, done+i+1), Name: s.tool, Input: s.input,
-		})
-		say = append(say, s.says)
-	}
-	a.text = "I " + strings.Join(say, " and ") + "."
-	a.reasoning = fmt.Sprintf("Step %d of %d: %s.", done+1, len(steps), say[0])
-	return a
+	a := &agent{steps: steps, offered: offered, outcomes: make([]outcome, len(steps))}
+	return a.catchUp(c.messages)
 }
 
-// recoverFrom answers a failed call once: a file that is not there is looked
-// for, an edit that did not fit reads the file again.
-func recoverFrom(t turn, c model.ToolCall) (reply, bool) {
-	res := t.results[c.ID]
-	if res == nil || !res.Error || strings.HasPrefix(c.ID, "fix-") {
-		return reply{}, false
-	}
-	id := strings.Replace(c.ID, "step-", "fix-", 1)
-	var in struct {
-		FilePath string `json:"filePath"`
-	}
-	if err := json.Unmarshal(c.Input, &in); err != nil {
-		return reply{}, false
-	}
-	switch c.Name {
-	case "file_read":
-		return reply{
-			reasoning: "The file could not be read. What is there may tell why.",
-			text:      fmt.Sprintf("Reading %s failed: %s. I look which files there are.", in.FilePath, firstLine(res.Text)),
-			calls:     []model.ToolCall{{ID: id, Name: "file_glob", Input: object("pattern", "**/*")}},
-		}, true
-	case "file_edit":
-		return reply{
-			reasoning: "The edit does not fit the file as it is. I read it again before I say more.",
-			text:      fmt.Sprintf("The edit of %s failed: %s. I read the file again.", in.FilePath, firstLine(res.Text)),
-			calls:     []model.ToolCall{{ID: id, Name: "file_read", Input: object("filePath", in.FilePath)}},
-		}, true
-	}
-	return reply{}, false
+// conversation is what was said since the prompt that is being worked on.
+type conversation struct {
+	prompt   string
+	images   int
+	messages []model.Message // after the prompt
 }
 
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return strings.TrimSuffix(line, ".")
-}
+var goOn = regexp.MustCompile(`(?i)^\s*(?:please\s+)?(?:go on|continue|proceed|resume)(?:,? please)?\s*[.!]?\s*$`)
 
-// summary says how each directive went.
-func summary(t turn, steps []step) string {
-	var b strings.Builder
-	failed := 0
-	i := 0
-	for _, c := range t.calls {
-		if !strings.HasPrefix(c.ID, "step-") || i >= len(steps) {
+// current finds the last prompt. "Go on" stands for the prompt before it.
+func current(r *model.Request) conversation {
+	var c conversation
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		if m.Role != model.User {
 			continue
 		}
-		mark := "done"
-		if res := t.results[c.ID]; res == nil || res.Error {
-			mark = "failed"
-			failed++
+		text, images := said(m)
+		if text == "" && images == 0 || goOn.MatchString(text) && c.prompt != "" {
+			continue
 		}
-		fmt.Fprintf(&b, "\n- %s: %s", steps[i].says, mark)
-		i++
+		c = conversation{prompt: text, images: images, messages: r.Messages[i+1:]}
 	}
-	head := fmt.Sprintf("All %d steps are done.", len(steps))
-	if failed > 0 {
-		head = fmt.Sprintf("%d of %d steps are done, %d failed.", len(steps)-failed, len(steps), failed)
+	return c
+}
+
+// said is what the person wrote in a message: reminders are the host's.
+func said(m *model.Message) (text string, images int) {
+	var texts []string
+	for _, p := range m.Parts {
+		switch {
+		case p.Image != nil:
+			images++
+		case p.Text != "" && !strings.HasPrefix(p.Text, "<system-reminder>"):
+			texts = append(texts, p.Text)
+		}
 	}
-	return head + "\n" + b.String()
+	return strings.Join(texts, "\n"), images
+}
+
+// about says what cannot be answered otherwise.
+func (c *conversation) about() string {
+	switch {
+	case c.images == 1:
+		return "You sent a picture, which I cannot look at.\n\n"
+	case c.images > 1:
+		return fmt.Sprintf("You sent %d pictures, which I cannot look at.\n\n", c.images)
+	}
+	return ""
 }

@@ -1,106 +1,249 @@
-package practice
+package practice_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boughdev/bough/host/model"
+	"github.com/boughdev/bough/host/model/practice"
+	"github.com/boughdev/bough/host/tool"
 )
 
-// play runs a whole turn; each call is answered by respond.
-func play(t *testing.T, prompt string, respond func(c *model.ToolCall) *model.ToolResult) (calls []string, last string) {
+// turn plays a whole turn: each call is answered by the folder. It returns the
+// calls, and what was said last.
+func turn(t *testing.T, f *folder, prompt string) (calls []string, last string) {
 	t.Helper()
-	req := &model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Text: prompt}}}}}
-	for range 20 {
-		var text strings.Builder
-		var step []*model.ToolCall
-		finished := model.Finish(0)
-		for ev, err := range New().Stream(context.Background(), req) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			text.WriteString(ev.Text)
-			if ev.ToolCall != nil {
-				step = append(step, ev.ToolCall)
-			}
-			finished = max(finished, ev.Finish)
-		}
-		said := model.Message{Role: model.Assistant, Parts: []model.Part{{Text: text.String()}}}
+	f.messages = append(f.messages, model.Message{Role: model.User, Parts: []model.Part{{Text: prompt}}})
+	return resume(t, f)
+}
+
+// resume plays the rest of a turn.
+func resume(t *testing.T, f *folder) (calls []string, last string) {
+	t.Helper()
+	for range 50 {
+		said, finish := ask(t, f.request())
 		results := model.Message{Role: model.Tool}
-		for _, c := range step {
-			calls = append(calls, c.Name+" "+string(c.Input))
-			said.Parts = append(said.Parts, model.Part{ToolCall: c})
-			res := respond(c)
-			res.CallID = c.ID
-			results.Parts = append(results.Parts, model.Part{ToolResult: res})
-		}
-		req.Messages = append(req.Messages, said, results)
-		if len(step) == 0 {
-			if finished != model.FinishStop {
-				t.Errorf("the last answer ends with %d", finished)
+		last = ""
+		for _, p := range said.Parts {
+			last += p.Text
+			if c := p.ToolCall; c != nil {
+				calls = append(calls, c.Name+" "+string(c.Input))
+				res := f.call(c)
+				res.CallID = c.ID
+				results.Parts = append(results.Parts, model.Part{ToolResult: &res})
 			}
-			return calls, text.String()
 		}
-		if finished != model.FinishToolCalls {
-			t.Errorf("an answer with calls ends with %d", finished)
+		f.messages = append(f.messages, said)
+		f.said = append(f.said, last)
+		if len(results.Parts) == 0 {
+			if finish != model.FinishStop {
+				t.Errorf("the last answer ends with %d", finish)
+			}
+			return calls, last
 		}
+		if finish != model.FinishToolCalls {
+			t.Errorf("an answer with calls ends with %d", finish)
+		}
+		f.messages = append(f.messages, results)
 	}
 	t.Fatal("the turn does not end")
 	return nil, ""
 }
 
-func TestDirectives(t *testing.T) {
-	calls, last := play(t, "Please do this:\n1. write a.txt: hello\\nworld\n2. edit `a.txt`: replace \"hello\" with goodbye\n- read a.txt\nthen read b.txt\nrun ls -l | wc\nwrite b.go:\n```go\npackage b\n\nfunc B() {}\n```\ntodo: one; two",
-		func(*model.ToolCall) *model.ToolResult { return &model.ToolResult{Text: "ok"} })
-	want := []string{
-		`file_write {"content":"hello\nworld\n","filePath":"a.txt"}`,
-		`file_edit {"filePath":"a.txt","newString":"goodbye","oldString":"hello"}`,
-		`file_read {"filePath":"a.txt"}`,
-		`file_read {"filePath":"b.txt"}`,
-		`shell {"command":"ls -l | wc"}`,
-		`file_write {"content":"package b\n\nfunc B() {}\n","filePath":"b.go"}`,
-		`todo_write {"todos":[{"content":"one","status":"pending"},{"content":"two","status":"pending"}]}`,
+// ask sends one request and puts the answer together.
+func ask(t *testing.T, r *model.Request) (model.Message, model.Finish) {
+	t.Helper()
+	m := model.Message{Role: model.Assistant}
+	var text strings.Builder
+	var calls []model.Part
+	var finish model.Finish
+	for ev, err := range practice.New().Stream(t.Context(), r) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString(ev.Text)
+		if ev.ToolCall != nil {
+			calls = append(calls, model.Part{ToolCall: ev.ToolCall})
+		}
+		finish = max(finish, ev.Finish)
 	}
-	if strings.Join(calls, "\n") != strings.Join(want, "\n") {
-		t.Errorf("calls:\n%s\nwant:\n%s", strings.Join(calls, "\n"), strings.Join(want, "\n"))
+	if text.Len() > 0 {
+		m.Parts = append(m.Parts, model.Part{Text: text.String()})
 	}
-	if !strings.HasPrefix(last, "All 7 steps are done.") {
-		t.Errorf("summary %q", last)
+	m.Parts = append(m.Parts, calls...)
+	return m, finish
+}
+
+func prompt(text string) *model.Request {
+	return &model.Request{Model: practice.Name, Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Text: text}}}}}
+}
+
+func TestStreamingInPieces(t *testing.T) {
+	var text, reasoning, deltas int
+	var whole, done string
+	var usage *model.Usage
+	last := model.Event{}
+	for ev, err := range practice.New().Stream(t.Context(), prompt("write a.txt: "+strings.Repeat("long ", 100))) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Text != "" {
+			text++
+		}
+		if ev.Reasoning != "" {
+			reasoning++
+			whole += ev.Reasoning
+		}
+		if ev.ReasoningDone != nil {
+			done = ev.ReasoningDone.Text
+		}
+		if ev.ToolCallDelta != nil {
+			deltas++
+		}
+		if ev.Usage != nil {
+			usage = ev.Usage
+		}
+		last = ev
+	}
+	if text < 2 || reasoning < 5 || deltas < 5 || whole != done || done != "Step 1 of 1: write a.txt." {
+		t.Errorf("%d pieces of text, %d of reasoning (%q, %q), %d of the call", text, reasoning, whole, done, deltas)
+	}
+	if last.Finish != model.FinishToolCalls {
+		t.Errorf("the last event is %+v", last)
+	}
+	if usage == nil || usage.InputTokens < 120 || usage.OutputTokens < 120 || usage.ReasoningTokens == 0 || usage.CacheReadTokens != 0 {
+		t.Errorf("usage %+v", usage)
 	}
 }
 
-func TestItRecoversFromFailures(t *testing.T) {
-	calls, last := play(t, "read missing.txt\nedit a.txt: replace x with y\nrun false", func(c *model.ToolCall) *model.ToolResult {
-		return &model.ToolResult{Text: "no such file", Error: strings.HasPrefix(c.ID, "step-")}
-	})
-	var names []string
-	for _, c := range calls {
-		names = append(names, strings.Fields(c)[0])
+func TestUsageOfALaterStepIsCached(t *testing.T) {
+	f := newFolder()
+	turn(t, f, "write a.txt: hello\nread a.txt")
+	var usage model.Usage
+	for ev := range practice.New().Stream(t.Context(), f.request()) {
+		if ev.Usage != nil {
+			usage = *ev.Usage
+		}
 	}
-	if got := strings.Join(names, " "); got != "file_read file_glob file_edit file_read shell" {
-		t.Errorf("calls %s", got)
-	}
-	if !strings.HasPrefix(last, "0 of 3 steps are done, 3 failed.") {
-		t.Errorf("summary %q", last)
+	if usage.CacheReadTokens <= usage.InputTokens {
+		t.Errorf("usage %+v: most of the request was sent before", usage)
 	}
 }
 
 func TestOtherTextIsAnsweredWithHelp(t *testing.T) {
-	calls, last := play(t, "How are you?", nil)
-	if len(calls) != 0 || !strings.Contains(last, "write FILE: TEXT") {
+	for _, text := range []string{"How are you?", "write me a poem", "Read the docs and tell me more.", "```\nrun ls\n```", "run", "edit a.txt", "batch: hello"} {
+		calls, last := turn(t, newFolder(), text)
+		if len(calls) != 0 || !strings.Contains(last, "write FILE: TEXT") {
+			t.Errorf("%q: %v, %q", text, calls, last)
+		}
+	}
+}
+
+func TestAPictureIsMentioned(t *testing.T) {
+	r := &model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Image: &model.Image{MediaType: "image/png"}}}}}}
+	if m, _ := ask(t, r); !strings.HasPrefix(m.Parts[0].Text, "You sent a picture") {
+		t.Errorf("said %q", m.Parts[0].Text)
+	}
+}
+
+func TestAPauseEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var got error
+	for ev, err := range practice.New().Stream(ctx, prompt("pause 5m")) {
+		if strings.Contains(ev.Text, "5m") {
+			cancel()
+		}
+		got = err
+	}
+	if !errors.Is(got, context.Canceled) {
+		t.Errorf("the pause ended with %v", got)
+	}
+	begun := time.Now()
+	if m, _ := ask(t, prompt("pause 20ms")); !strings.Contains(m.Parts[0].Text, "All 1 steps are done") || time.Since(begun) < 20*time.Millisecond {
+		t.Errorf("after %s: %q", time.Since(begun), m.Parts[0].Text)
+	}
+}
+
+func TestToolsOfPluginsAreCalledIfThereAre(t *testing.T) {
+	const text = "delegate in the background: count the files\nwait for tasks\ncall weather {\"city\": \"Bern\"}"
+	f := newFolder()
+	calls, last := turn(t, f, text)
+	if len(calls) != 0 || strings.Count(last, "is not available here") != 3 || !strings.Contains(last, "0 of 3 steps are done, 3 failed.") {
+		t.Errorf("without the tools: %v, %q", calls, last)
+	}
+	f.tools = []tool.Spec{{Name: "task"}, {Name: "task_control"}, {Name: "weather"}}
+	calls, last = turn(t, f, text)
+	want := []string{
+		`task {"background":true,"description":"count the files","prompt":"count the files"}`,
+		`task_control {"action":"list"}`, `weather {"city": "Bern"}`,
+	}
+	if fmt.Sprint(calls) != fmt.Sprint(want) || !strings.HasPrefix(last, "All 3 steps are done.") {
+		t.Errorf("with the tools: %v, %q", calls, last)
+	}
+}
+
+// The state is in the messages: whatever is done to the process in between,
+// and whatever ids the host gives the calls, the answer is the same.
+func TestAResumedSessionGoesOn(t *testing.T) {
+	const text = "write a.txt: one\nread a.txt\nread nowhere.txt\nsay hello\nrun false\nread a.txt"
+	f := newFolder()
+	calls, last := turn(t, f, text)
+	for _, m := range f.messages { // other ids, as after an import
+		for i := range m.Parts {
+			if c := m.Parts[i].ToolCall; c != nil {
+				c.ID = "call_" + c.ID
+			}
+			if r := m.Parts[i].ToolResult; r != nil {
+				r.CallID = "call_" + r.CallID
+			}
+		}
+	}
+	for cut := 1; cut < len(f.messages); cut++ {
+		part := newFolder()
+		if cut > 1 {
+			part.files["a.txt"] = "one\n"
+		}
+		part.messages = append(part.messages, f.messages[:cut]...)
+		if f.messages[cut-1].Role == model.Assistant {
+			continue // cut between a call and its result: the host answers it first
+		}
+		part.messages = append(part.messages, // what a crash leaves of an answer, and what the host says about it
+			model.Message{Role: model.Assistant, Parts: []model.Part{{Text: "I wri"}}},
+			model.Message{Role: model.User, Parts: []model.Part{{Text: "<system-reminder>\nIt was restarted.\n</system-reminder>"}}})
+		more, end := resume(t, part)
+		if end != last || !strings.HasSuffix(strings.Join(calls, "\n"), strings.Join(more, "\n")) {
+			t.Errorf("cut after %d messages: %v, %q", cut, more, end)
+		}
+	}
+}
+
+func TestGoOnAfterAnInterruption(t *testing.T) {
+	f := newFolder()
+	f.messages = []model.Message{
+		{Role: model.User, Parts: []model.Part{{Text: "write a.txt: one\nwrite b.txt: two"}}},
+		{Role: model.Assistant, Parts: []model.Part{{ToolCall: &model.ToolCall{ID: "1", Name: "file_write", Input: []byte(`{}`)}}}},
+		{Role: model.Tool, Parts: []model.Part{{ToolResult: &model.ToolResult{CallID: "1", Text: "ok"}}}},
+	}
+	calls, last := turn(t, f, "Please go on.")
+	if len(calls) != 1 || !strings.Contains(calls[0], "b.txt") || !strings.HasPrefix(last, "All 2 steps are done.") {
 		t.Errorf("%v, %q", calls, last)
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	f.Add("1. write a: b\nedit a: replace b with c\nrun x")
-	f.Add("write x:\n```\nunclosed")
-	f.Fuzz(func(t *testing.T, prompt string) {
-		for _, s := range parse(prompt) {
-			if s.tool == "" || len(s.input) == 0 || s.says == "" {
-				t.Errorf("a step without tool, input or words: %+v", s)
-			}
+func TestAnotherModelIsUnknown(t *testing.T) {
+	for _, err := range practice.New().Stream(t.Context(), &model.Request{Model: "gpt"}) {
+		var failure *model.Error
+		if !errors.As(err, &failure) || failure.Class != model.ClassUnknownModel {
+			t.Errorf("%v", err)
 		}
-	})
+	}
+	list, err := practice.New().Models(t.Context())
+	if err != nil || len(list) != 1 || list[0].Name != practice.Name || list[0].Unusable != "" {
+		t.Errorf("%+v, %v", list, err)
+	}
 }
