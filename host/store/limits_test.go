@@ -74,10 +74,14 @@ func TestErrorsSayWhatIsKnown(t *testing.T) {
 		if !errors.Is(wrapped, tt.is) {
 			t.Errorf("%v is not %v", wrapped, tt.is)
 		}
-		for _, other := range []error{ErrConflict, ErrFenced, ErrHeld, ErrFull, ErrTooLarge, ErrDamaged, ErrUnavailable, ErrClosed} {
-			if other != tt.is && errors.Is(wrapped, other) {
-				t.Errorf("%v is taken for %v", wrapped, other)
+		var kinds []error
+		for _, kind := range []error{ErrConflict, ErrFenced, ErrHeld, ErrFull, ErrTooLarge, ErrDamaged, ErrUnavailable, ErrClosed} {
+			if errors.Is(wrapped, kind) {
+				kinds = append(kinds, kind)
 			}
+		}
+		if len(kinds) != 1 {
+			t.Errorf("%v is taken for %v", wrapped, kinds)
 		}
 	}
 }
