@@ -162,7 +162,10 @@ func (p *printer) end(o engine.Outcome, took time.Duration) error {
 				return err
 			}
 		}
-		if o.ExitCode() != exitDone {
+		switch {
+		case o.ExitCode() == exitDenied: // each denial was told when it came
+			fmt.Fprintln(p.env.stderr, "bough: not all was allowed, so it may not be done")
+		case o.ExitCode() != exitDone:
 			fmt.Fprintf(p.env.stderr, "bough: %s\n", session.Printable(explain))
 		}
 		return p.err

@@ -177,8 +177,8 @@ func (a *agent) settle(out outcome) {
 	step := a.failed[0].step
 	a.failed = a.failed[1:]
 	a.outcomes[step] = out
-	if out.ok {
-		return
+	if out.ok || a.next == len(a.steps) && len(a.failed) == 0 {
+		return // the summary, which comes next, says it
 	}
 	does := a.steps[step].does
 	a.remarks = append(a.remarks, fmt.Sprintf("I could not %s: %s. I go on.", does, out.note))
@@ -200,11 +200,19 @@ func (a *agent) summary() string {
 		}
 		fmt.Fprintf(&b, "\n- %s: %s", s.does, state)
 	}
-	head := fmt.Sprintf("All %d steps are done.", len(a.steps))
-	if failed > 0 {
-		head = fmt.Sprintf("%d of %d steps are done, %d failed.", len(a.steps)-failed, len(a.steps), failed)
+	return headline(len(a.steps), failed) + "\n" + b.String()
+}
+
+func headline(steps, failed int) string {
+	switch {
+	case steps == 1 && failed == 1:
+		return "The step failed."
+	case steps == 1:
+		return "The step is done."
+	case failed > 0:
+		return fmt.Sprintf("%d of %d steps are done, %d failed.", steps-failed, steps, failed)
 	}
-	return head + "\n" + b.String()
+	return fmt.Sprintf("All %d steps are done.", steps)
 }
 
 var exitCode = regexp.MustCompile(`exit (?:code|status) (\d+)`)
@@ -215,7 +223,7 @@ func reason(text string) string {
 		return "exit code " + m[1]
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	line = strings.TrimRight(line, ".")
+	line = strings.TrimRight(line, ".?!")
 	const longest = 200
 	if runes := []rune(line); len(runes) > longest {
 		line = string(runes[:longest]) + "…"

@@ -36,15 +36,15 @@ func TestItRecoversFromFailures(t *testing.T) {
 		},
 		"an edit of a file that changed": {
 			prompt: "edit a.txt: replace x with y", files: map[string]string{"a.txt": "x\n"}, fail: map[string]string{"file_edit": "a.txt has changed"},
-			calls: "file_edit file_read file_edit", last: "All 1 steps are done.", file: "y\n",
+			calls: "file_edit file_read file_edit", last: "The step is done.", file: "y\n",
 		},
 		"an edit of a file that is not there": {
 			prompt: "edit b.txt: replace x with y", files: map[string]string{"a.txt": "x\n"},
-			calls: "file_edit file_read", last: "0 of 1 steps are done, 1 failed.", file: "x\n",
+			calls: "file_edit file_read", last: "The step failed.", file: "x\n",
 		},
 		"a file that must be read before": {
 			prompt: "write a.txt: new", files: map[string]string{"a.txt": "old\n"},
-			calls: "file_write file_read file_write", last: "All 1 steps are done.", file: "new\n",
+			calls: "file_write file_read file_write", last: "The step is done.", file: "new\n",
 		},
 		"a command that fails": {
 			prompt: "run false\nwrite a.txt: x", calls: "shell file_write", last: "- run false: failed, exit code 1", file: "x\n",
@@ -55,7 +55,7 @@ func TestItRecoversFromFailures(t *testing.T) {
 		},
 		"reading that was interrupted": {
 			prompt: "read a.txt", files: map[string]string{"a.txt": "x\n"}, fail: map[string]string{"file_read": "interrupted by process restart"},
-			calls: "file_read file_read", last: "All 1 steps are done.", file: "x\n",
+			calls: "file_read file_read", last: "The step is done.", file: "x\n",
 		},
 		"two that fail together": {
 			prompt: "read a.tx\nread b.tx", files: map[string]string{"a.txt": "x\n", "bb.txt": "y\n"},

@@ -164,7 +164,7 @@ func TestAPauseEndsWithItsContext(t *testing.T) {
 		t.Errorf("the pause ended with %v", got)
 	}
 	begun := time.Now()
-	if m, _ := ask(t, prompt("pause 20ms")); !strings.Contains(m.Parts[0].Text, "All 1 steps are done") || time.Since(begun) < 20*time.Millisecond {
+	if m, _ := ask(t, prompt("pause 20ms")); !strings.Contains(m.Parts[0].Text, "The step is done") || time.Since(begun) < 20*time.Millisecond {
 		t.Errorf("after %s: %q", time.Since(begun), m.Parts[0].Text)
 	}
 }
