@@ -51,12 +51,8 @@ func TestASlowSubscriberHoldsNobodyUp(t *testing.T) {
 	}
 	l, _ := r.start("")
 	slow := l.Subscribe(1000)
-	begun := time.Now()
 	if o := r.say(l, "go"); o.Reason != engine.ReasonDone {
 		t.Fatalf("outcome %+v", o)
-	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("the turn took %s", took)
 	}
 	closeLive(t, l)
 	said, progress, omitted := 0, 0, 0

@@ -44,8 +44,8 @@ func TestCancelledCallThatDoesNotAnswerIsCut(t *testing.T) {
 	if err != nil || !r.Interrupted || !r.Error || !strings.Contains(r.Text, "is not known") {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if took < tools.grace || took > tools.grace+2*time.Second {
-		t.Errorf("it took %s, want about %s", took, tools.grace)
+	if took < tools.grace {
+		t.Errorf("it was cut after %s, want %s", took, tools.grace)
 	}
 }
 

@@ -157,14 +157,10 @@ func TestFailedStarts(t *testing.T) {
 	} {
 		t.Run(test.role, func(t *testing.T) {
 			tools := newTools(t, test.role, func(c *Command) { c.StartTimeout = 500 * time.Millisecond })
-			began := time.Now()
 			_, err := call(t, tools, "echo", "{}")
 			failed := (*StartError)(nil)
 			if !errors.As(err, &failed) {
 				t.Fatalf("got %v, want a StartError", err)
-			}
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("it took %s", took)
 			}
 			text := strings.Join(failed.Stderr, "\n")
 			if failed.Plugin != test.role || !strings.Contains(failed.Reason, test.reason) ||
@@ -332,12 +328,11 @@ func TestStopOfAHangingPluginEndsWithTheContext(t *testing.T) {
 	kill(t, pid, syscall.SIGSTOP)
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	began := time.Now()
 	if err := tools.Stop(ctx); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > 2*time.Second || alive(pid) {
-		t.Errorf("it took %s, alive: %v", took, alive(pid))
+	if alive(pid) {
+		t.Error("it is alive")
 	}
 }
 
@@ -346,25 +341,22 @@ func TestStopDuringAStart(t *testing.T) {
 	failed := make(chan error, 1)
 	go func() { _, err := call(t, tools, "echo", "{}"); failed <- err }()
 	within(t, 5*time.Second, "the plugin starts", func() bool { return len(processesOf("mark-"+t.Name())) > 0 })
-	began := time.Now()
 	if err := tools.Stop(timeout(t, 10*time.Second)); err != nil {
 		t.Error(err)
 	}
 	if err := <-failed; !errors.Is(err, ErrStopped) {
 		t.Errorf("the waiting call got %v", err)
 	}
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("it took %s", took)
-	}
 }
 
 func TestWarmStartsInTheBackground(t *testing.T) {
-	tools := newTools(t, "tools")
-	began := time.Now()
-	tools.Warm()
-	if took := time.Since(began); took > 50*time.Millisecond {
-		t.Errorf("Warm waited %s", took)
+	slow := newTools(t, "hangs")
+	slow.Warm() // returns, though the plugin never gets ready
+	if state := slow.Status().State; state == Running {
+		t.Errorf("a plugin that hangs is %v", state)
 	}
+	tools := newTools(t, "tools")
+	tools.Warm()
 	within(t, 5*time.Second, "the plugin runs", func() bool { return tools.Status().State == Running })
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func TestFileRead(t *testing.T) {
@@ -123,14 +122,10 @@ func TestLongFilesAreReadInPages(t *testing.T) {
 func TestAHundredMegabytes(t *testing.T) {
 	b := newBench(t)
 	b.write("big.txt", strings.Repeat("0123456789abcde\n", 100<<20/16))
-	began := time.Now()
 	if got := b.ok("file_read", in{"filePath": "big.txt", "offset": 6_000_000, "limit": 1}); got != "6000000\t0123456789abcde\n[lines 6000000 to 6000000 of 6553600; go on with offset 6000001]\n" {
 		t.Errorf("%q", got)
 	}
 	b.fails("file_edit", in{"filePath": "big.txt", "oldString": "0123", "newString": "x"}, "6553600 times")
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %v", took)
-	}
 	if err := os.Truncate(filepath.Join(b.dir, "big.txt"), 2<<30); err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,9 @@ package practice_test
 import (
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boughdev/bough/host/model"
 	"github.com/boughdev/bough/host/model/practice"
@@ -104,20 +104,42 @@ func TestTheGuideIsTrue(t *testing.T) {
 	}
 }
 
-// A prompt may be anything, such as a log that was pasted.
-func TestALongPromptIsReadAtOnce(t *testing.T) {
-	for _, text := range []string{
-		"read " + strings.Repeat("a, ", 300_000), "say " + strings.Repeat(`"a `, 300_000),
-		strings.Repeat("```go\n", 200_000), "todo: " + strings.Repeat("x, then run; ", 100_000),
-		strings.Repeat("run ls\n", 20_000),
-	} {
-		begun := time.Now()
-		for range practice.New().Stream(t.Context(), prompt(text)) {
+// longPrompts are what somebody may paste, such as a log, times n.
+func longPrompts(n int) []string {
+	return []string{
+		"read " + strings.Repeat("a, ", 30*n), "say " + strings.Repeat(`"a `, 30*n),
+		strings.Repeat("```go\n", 20*n), "todo: " + strings.Repeat("x, then run; ", 10*n),
+		strings.Repeat("run ls\n", 2*n),
+	}
+}
+
+// What is read in a time that grows with the square of its length would not
+// end here; BenchmarkLongPrompt measures it.
+func TestALongPromptIsRead(t *testing.T) {
+	for _, text := range longPrompts(1000) {
+		read := false
+		for _, err := range practice.New().Stream(t.Context(), prompt(text)) {
+			read = err == nil
 			break
 		}
-		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("%q…: %s", text[:20], took)
+		if !read {
+			t.Errorf("%q… has no answer", text[:20])
 		}
+	}
+}
+
+func BenchmarkLongPrompt(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			texts := longPrompts(n)
+			for b.Loop() {
+				for _, text := range texts {
+					for range practice.New().Stream(b.Context(), prompt(text)) {
+						break
+					}
+				}
+			}
+		})
 	}
 }
 

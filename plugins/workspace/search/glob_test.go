@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/boughdev/bough/plugins/workspace/folder"
 	"github.com/boughdev/bough/plugins/workspace/search"
@@ -65,8 +64,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// Backtracking over these would not end within the life of the test.
 func TestHostileFiltersAreCheap(t *testing.T) {
-	began := time.Now()
 	for _, pattern := range []string{strings.Repeat("*a", 100) + "b", strings.Repeat("**/a/", 100) + "b", strings.Repeat("[a-z]*", 100) + "0"} {
 		f, err := search.NewFilter(pattern)
 		if err != nil {
@@ -75,9 +74,6 @@ func TestHostileFiltersAreCheap(t *testing.T) {
 		if f.Match(strings.Repeat("a", 1000)) || f.Match(strings.Repeat("a/", 1000)+"a") {
 			t.Errorf("%q matches", pattern)
 		}
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }
 
