@@ -5,16 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
-
-	db "github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/badger/v4/table"
 
 	"github.com/boughdev/bough/host/store"
+	"github.com/boughdev/bough/plugins/badger/ondisk"
 )
 
 // Maintain implements store.Admin.
@@ -30,18 +24,18 @@ func (s *Store) Maintain(ctx context.Context, op store.Operation, progress func(
 	case store.Compact:
 		return s.compact(ctx, progress)
 	case store.Repair:
-		return s.repair(ctx)
+		return s.repair(ctx, progress)
 	}
 	return store.Report{}, fmt.Errorf("the badger backend has no maintenance operation %d", op)
 }
 
 func (s *Store) stats(ctx context.Context) (store.Report, error) {
 	var r store.Report
-	disk, err := usedBytes(s.dir)
+	disk, err := usedBytes(s.root)
 	if err != nil {
 		return r, err
 	}
-	free, err := s.o.Free(s.dir)
+	free, err := s.o.Free(s.root)
 	if err != nil {
 		return r, err
 	}
@@ -58,41 +52,6 @@ func (s *Store) stats(ctx context.Context) (store.Report, error) {
 	return r, nil
 }
 
-// usedBytes is what a folder takes of the disk, holes not counted.
-func usedBytes(dir string) (int64, error) {
-	total := int64(0)
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // compacted away meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok {
-			total += st.Blocks * 512
-		} else {
-			total += info.Size()
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("measure %s: %w", dir, err)
-	}
-	return total, nil
-}
-
-func freeBytes(dir string) (uint64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("statfs %s: %w", dir, err)
-	}
-	return st.Bavail * uint64(st.Bsize), nil
-}
-
 // check compares every table with its checksums and reads every value.
 func (s *Store) check(ctx context.Context, progress func(string)) (store.Report, error) {
 	var r store.Report
@@ -101,17 +60,20 @@ func (s *Store) check(ctx context.Context, progress func(string)) (store.Report,
 	} else {
 		release()
 	}
-	names, err := s.fileNames()
+	names, err := fileNames(s.dbDir())
 	if err != nil {
 		return r, err
 	}
 	for _, name := range names {
-		if !strings.HasSuffix(name, ".sst") {
+		if _, ok := ondisk.TableID(name); !ok {
 			continue
 		}
 		progress("table " + name)
-		if err := checkTable(s.path(name), true); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := checkTable(filepath.Join(s.dbDir(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.Problems = append(r.Problems, fmt.Sprintf("the table %s cannot be read: %v", name, err))
+		}
+		if err := ctx.Err(); err != nil {
+			return r, err
 		}
 	}
 	if len(r.Problems) > 0 {
@@ -134,12 +96,30 @@ func (s *Store) check(ctx context.Context, progress func(string)) (store.Report,
 	return r, nil
 }
 
-// compact gives deleted bytes back: deletions meet what they delete only when
-// the tables are merged, and only then the value logs know their garbage.
+// checkTable compares all of a table with its checksums.
+func checkTable(path string) (err error) {
+	t, err := ondisk.OpenTable(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	for i := range t.Blocks() {
+		err = errors.Join(err, t.Verify(i))
+	}
+	return err
+}
+
+// compact gives deleted bytes back: deletions meet what they delete when the
+// tables are merged.
 func (s *Store) compact(ctx context.Context, progress func(string)) (store.Report, error) {
 	var r store.Report
-	before, err := usedBytes(s.dir)
+	before, err := usedBytes(s.root)
 	if err != nil {
+		return r, err
+	}
+	defer s.merges.pause()()
+	progress("look for pieces of values that were replaced")
+	if err := s.sweepChunks(ctx); err != nil {
 		return r, err
 	}
 	// Closing writes the memtable out, so that deletions in it count too.
@@ -147,29 +127,14 @@ func (s *Store) compact(ctx context.Context, progress func(string)) (store.Repor
 	if err := s.reopen(ctx, func() error { return nil }); err != nil {
 		return r, err
 	}
-	d, release, err := s.use()
-	if err != nil {
+	progress("merge tables")
+	if err := s.merge(ctx); err != nil {
 		return r, err
 	}
-	defer release()
-	d.SetDiscardTs(s.writes.readable())
-	progress("merge tables")
-	if err := d.Flatten(2); err != nil {
-		return r, fmt.Errorf("merge the tables: %w", err)
-	}
-	runs := 0
-	for ; ctx.Err() == nil; runs++ {
-		progress(fmt.Sprintf("value log, run %d", runs+1))
-		if err := d.RunValueLogGC(0.3); errors.Is(err, db.ErrNoRewrite) || errors.Is(err, db.ErrRejected) {
-			break
-		} else if err != nil {
-			return r, fmt.Errorf("collect the value log: %w", err)
-		}
-	}
-	after, err := usedBytes(s.dir)
+	after, err := usedBytes(s.root)
 	r.Figures = []store.Figure{{Name: "disk.bytes", Value: after}, {Name: "reclaimed.bytes", Value: max(0, before-after)}}
-	r.Actions = []string{fmt.Sprintf("merged the tables and rewrote %d value logs", runs)}
-	return r, errors.Join(err, ctx.Err())
+	r.Actions = []string{"merged the tables"}
+	return r, err
 }
 
 // reopen closes the database, calls between, and opens it again. Readers and
@@ -180,68 +145,13 @@ func (s *Store) reopen(ctx context.Context, between func() error) error {
 	if s.closed {
 		return store.ErrClosed
 	}
-	if s.refusal != nil && s.db == nil {
-		if err := between(); err != nil {
-			return err
-		}
-	} else {
-		if err := s.closeDB(); err != nil {
-			return err
-		}
-		if err := between(); err != nil {
-			return errors.Join(err, s.open(ctx))
-		}
+	// That it does not close well, after a failed write, does not matter: it
+	// is looked at anew.
+	closing := s.closeDB()
+	if closing != nil {
+		s.o.Logger.Warn("the store did not close well before it was opened anew", "error", closing)
 	}
-	s.refusal = nil
-	err := s.open(context.WithoutCancel(ctx))
-	if err != nil {
-		s.refusal = err
-	}
-	return err
-}
-
-// repair puts the last sound copy of a damaged MANIFEST back, when it fits the
-// tables that are there. What it replaces is kept.
-func (s *Store) repair(ctx context.Context) (store.Report, error) {
-	var r store.Report
-	s.mu.RLock()
-	refusal := s.refusal
-	s.mu.RUnlock()
-	if refusal == nil {
-		r.Actions = []string{"the store opens and is not damaged: nothing was done"}
-		return r, nil
-	}
-	raw, err := os.ReadFile(s.path(manifestCopy))
-	if err != nil {
-		r.Problems = []string{refusal.Error(), "there is no copy of the MANIFEST to go back to: restore a backup"}
-		return r, nil
-	}
-	m, err := s.parseManifest(raw)
-	if err != nil {
-		r.Problems = []string{refusal.Error(), "the copy of the MANIFEST is damaged too: restore a backup"}
-		return r, nil
-	}
-	names, err := s.fileNames()
-	if err != nil {
-		return r, err
-	}
-	for id := range m.Tables {
-		if name := table.IDToFilename(id); !slices.Contains(names, name) || checkTable(s.path(name), true) != nil {
-			r.Problems = []string{refusal.Error(), fmt.Sprintf("the copy of the MANIFEST names the table %s, which is not there or not sound: restore a backup", name)}
-			return r, nil
-		}
-	}
-	bad := s.path(manifestName) + ".damaged"
-	err = s.reopen(ctx, func() error {
-		if err := os.Rename(s.path(manifestName), bad); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("keep the damaged MANIFEST: %w", err)
-		}
-		return writeSafely(s.path(manifestName), raw)
-	})
-	if err != nil {
-		r.Problems = []string{fmt.Sprintf("with the copy of the MANIFEST: %v", err)}
-		return r, nil
-	}
-	r.Actions = []string{"the MANIFEST was replaced by its last sound copy; the damaged one is kept as " + bad}
-	return r, nil
+	err := between()
+	s.refusal = s.open(context.WithoutCancel(ctx))
+	return errors.Join(err, s.refusal)
 }

@@ -11,7 +11,7 @@ import (
 	"hash"
 	"io"
 	"os"
-	"time"
+	"path/filepath"
 
 	"github.com/boughdev/bough/host/store"
 )
@@ -32,7 +32,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	}
 	entries := uint64(0)
 	var head []byte
-	for e, err := range s.Scan(ctx, store.Range{Start: []byte{rowSentinel + 1}}) {
+	for e, err := range s.Scan(ctx, store.Range{}) {
 		if err != nil {
 			return fmt.Errorf("read for the backup: %w", err)
 		}
@@ -65,15 +65,15 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 func (s *Store) Restore(ctx context.Context, r io.Reader) (uint64, error) {
 	if _, release, err := s.use(); err == nil {
 		release()
-		for e, err := range s.Scan(ctx, store.Range{Start: []byte{0x11}, KeysOnly: true, Limit: 1}) {
+		for e, err := range s.Scan(ctx, store.Range{Start: []byte{firstKey + 1}, KeysOnly: true, Limit: 1}) {
 			if err == nil {
-				return 0, fmt.Errorf("the store in %s is not empty (it has key %x): restore into an empty state directory", s.dir, e.Key)
+				return 0, fmt.Errorf("the store in %s is not empty (it has key %x): restore into an empty state directory", s.root, e.Key)
 			}
 		}
 	} else if !errors.Is(err, store.ErrDamaged) {
 		return 0, err
 	}
-	fresh := s.dir + ".restore"
+	fresh := s.path(restoreName)
 	if err := os.RemoveAll(fresh); err != nil {
 		return 0, fmt.Errorf("make room for the restored store: %w", err)
 	}
@@ -81,18 +81,21 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) (uint64, error) {
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("restore: %w; the store was left as it is", err), os.RemoveAll(fresh))
 	}
-	kept := fmt.Sprintf("%s.before-restore-%s", s.dir, time.Now().UTC().Format("20060102T150405"))
 	err = s.reopen(ctx, func() error {
-		if err := os.Rename(s.dir, kept); err != nil {
-			return fmt.Errorf("keep the former store: %w", err)
+		if err := os.Rename(filepath.Join(fresh, dbName), s.path(freshName)); err != nil {
+			return fmt.Errorf("put the restored store in its place: %w", err)
 		}
-		return os.Rename(fresh, s.dir)
+		_, err := s.exchange("restore")
+		return errors.Join(err, os.RemoveAll(fresh))
 	})
 	if err != nil {
 		return 0, fmt.Errorf("restore: %w", err)
 	}
 	return n, nil
 }
+
+// restoreName is the folder that a backup is read into.
+const restoreName = "restore"
 
 // fill makes a store in dir from a backup.
 func (s *Store) fill(ctx context.Context, dir string, r io.Reader) (n uint64, err error) {

@@ -4,13 +4,25 @@
 // Badger runs in managed mode: this package gives every batch its version, so
 // that the version that a commit returns is exactly the one it wrote. Batches
 // are admitted one at a time, under a lock, against what is stored and what is
-// under way, and then written and synced together (docs/decisions/0003).
+// under way; they are then written by Badger and synced together by this
+// package (docs/decisions/0003). What Badger would take for the end of the
+// data is looked at before Badger does (docs/decisions/0004).
+//
+// The folder of a store holds
+//
+//	lock      flocked by the process that has the store open
+//	sentinel  the version that is durable for sure (sentinel.go)
+//	reserve   room on the disk that is given up when there is none else
+//	merging   names the tables of before a merge, while it goes on (merge.go)
+//	db/       what Badger has
+//	aside/    tables that no MANIFEST names, for a week
 package badger
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -33,12 +45,16 @@ type Options struct {
 	// Free tells how many bytes are free on the disk of a folder; default
 	// statfs. Tests set it.
 	Free func(dir string) (uint64, error)
+	// SyncFile makes what was written to a file durable; default fdatasync.
+	// Tests set it.
+	SyncFile func(*os.File) error
 }
 
 // Store implements store.Store and store.Admin.
 type Store struct {
-	dir string
-	o   Options
+	root string
+	o    Options
+	lock *os.File
 
 	// mu guards db against being closed or swapped under its users.
 	mu      sync.RWMutex
@@ -46,20 +62,30 @@ type Store struct {
 	refusal error // why the store cannot be used; nil: it can
 	closed  bool
 
-	writes  writes
-	leases  leases
-	watches watches
+	writes   writes
+	syncs    syncs
+	sentinel sentinel
+	trust    trust
+	readers  readers
+	merges   merges
+	leases   leases
+	watches  watches
 }
 
-// The rows that this package keeps beside the users'.
+// The rows that this package keeps beside the users'; all begin below 0x10.
 const (
 	rowID    = 0x01 // batch id -> version
 	rowToken = 0x02 // lease name -> last token
-	// rowSentinel -> a version that was reached. The row is alive, so that no
-	// compaction can take the highest version away; a file beside the store
-	// has the same number (guard.go).
-	rowSentinel = 0x03
+	// rowMark -> the version it was written with. It is alive, so that no
+	// merge can take the highest version away.
+	rowMark  = 0x03
+	rowChunk = 0x04 // a piece of a large value (chunk.go)
+	firstKey = 0x10 // of the users'
 )
+
+// memtableBytes is how much Badger holds in memory before it writes a table.
+// A transaction has at most 15 % of it.
+const memtableBytes = 8 << 20
 
 // Open opens the store in dir, or makes one. A store that is damaged is opened
 // too, as one that refuses everything but maintenance: Info says why.
@@ -73,68 +99,99 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if o.Free == nil {
 		o.Free = freeBytes
 	}
+	if o.SyncFile == nil {
+		o.SyncFile = fdatasync
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the store: %w", err)
+	s := &Store{root: dir, o: o}
+	if err := s.lockFolder(); err != nil {
+		return nil, err
 	}
-	s := &Store{dir: dir, o: o}
 	err = s.open(ctx)
 	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrFull) {
 		s.refusal = err
 		return s, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.lock.Close())
 	}
 	return s, nil
 }
 
-func (s *Store) settings() db.Options {
-	return db.DefaultOptions(s.dir).
-		WithMemTableSize(16 << 20). // with the threshold: a batch of the contract fits one transaction
-		WithValueThreshold(896).    // a step's items stay in one log, which one sync makes durable
+func settings(dir string, log *slog.Logger) db.Options {
+	o := db.DefaultOptions(dir).
+		WithMemTableSize(memtableBytes).
 		WithNumMemtables(2).
-		WithNumLevelZeroTables(1).  // else deleted rows of a small store are never given back
-		WithCompactL0OnClose(true). // so that in a small store deletions meet what they delete
-		WithNumLevelZeroTablesStall(10).
-		WithNumCompactors(2).
-		WithValueLogFileSize(64 << 20).
+		WithValueThreshold(1 << 20). // every value lies in a memtable's log: one file to sync
+		WithValueLogFileSize(1 << 20).
+		WithBlockSize(16 << 10).
+		WithBaseTableSize(memtableBytes).
+		WithNumLevelZeroTables(1). // else deleted rows of a small store are never given back
+		WithNumLevelZeroTablesStall(1 << 30).
+		WithNumCompactors(0).          // merge.go merges: Badger's compactors poll, and lose tables
 		WithCompression(options.None). // payloads come compressed
 		WithBlockCacheSize(0).
-		WithIndexCacheSize(8 << 20).
+		WithIndexCacheSize(0).
+		WithChecksumVerificationMode(options.OnBlockRead).
 		WithNumGoroutines(2).
 		WithMetricsEnabled(false).
 		WithDetectConflicts(false). // admit does
-		WithSyncWrites(true).
-		WithLogger(logger{s.o.Logger})
+		WithSyncWrites(false).      // syncs does
+		WithLogger(logger{log})
+	o.TableSizeMultiplier = 1
+	return o
 }
 
-// open looks at what lies in the folder before Badger does, opens it, and
-// compares what it then holds with what it held last.
+// open looks at what lies in the folder before Badger does, mends what a crash
+// leaves, and opens it.
 func (s *Store) open(ctx context.Context) error {
-	if free, err := s.o.Free(s.dir); err != nil {
-		return fmt.Errorf("see how much room the disk has: %w", err)
-	} else if free < s.o.Floor {
-		return fmt.Errorf("%w: %d MB free for %s, and %d MB are needed to open the store: free some room and try again",
-			store.ErrFull, free>>20, s.dir, s.o.Floor>>20)
-	}
-	if err := s.inspect(ctx); err != nil {
+	if err := s.finishExchange(); err != nil {
 		return err
 	}
-	d, err := db.OpenManaged(s.settings())
-	if err != nil {
-		return fmt.Errorf("open the store in %s: %w", s.dir, err)
+	if err := s.makeRoom(); err != nil {
+		return err
 	}
-	if err := s.compareSentinel(d.MaxVersion()); err != nil {
-		return errors.Join(err, d.Close())
+	found, err := s.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.mend(found); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.dbDir(), 0o700); err != nil {
+		return fmt.Errorf("make the folder of the store: %w", err)
+	}
+	d, err := db.OpenManaged(settings(s.dbDir(), s.o.Logger))
+	if err != nil {
+		return s.opening(err)
+	}
+	if reached := s.sentinel.reached; d.MaxVersion() < reached {
+		return errors.Join(damaged("the store in %s has reached version %d and now holds only %d: something was lost",
+			s.root, reached, d.MaxVersion()), d.Close())
 	}
 	s.db = d
 	s.writes.begin(d.MaxVersion())
-	d.SetDiscardTs(d.MaxVersion())
-	return s.markOpen()
+	s.trust.begin(s.dbDir(), found.tables)
+	s.merges.begin()
+	s.readers.begin()
+	err = errors.Join(s.syncs.begin(s.dbDir()), s.sentinel.write(d.MaxVersion(), true))
+	if err != nil {
+		return errors.Join(err, s.closeDB())
+	}
+	s.reserve()
+	s.mergeIfDue()
+	return nil
+}
+
+// opening tells damage from what is no fault of the store's files.
+func (s *Store) opening(err error) error {
+	if errors.Is(err, fs.ErrPermission) || isFull(err) {
+		return fmt.Errorf("open the store in %s: %w", s.root, err)
+	}
+	return damaged("Badger cannot open %s: %v", s.dbDir(), err)
 }
 
 // use holds the database for a reader or writer until release is called.
@@ -154,6 +211,7 @@ func (s *Store) use() (d *db.DB, release func(), err error) {
 
 // Close ends all and lets go of the folder.
 func (s *Store) Close() error {
+	s.merges.stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -162,21 +220,29 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.leases.cutAll()
 	s.watches.closeAll()
-	return s.closeDB()
+	return errors.Join(s.closeDB(), s.lock.Close())
 }
 
+// closeDB writes the last mark and closes Badger's part. mu is held, and no
+// merge goes on.
 func (s *Store) closeDB() error {
 	if s.db == nil {
 		return nil
 	}
-	version, err := s.lastMark()
-	s.db.SetDiscardTs(version) // nobody reads any more
-	err = errors.Join(err, s.db.Close())
-	s.db = nil
-	if err != nil {
-		return fmt.Errorf("close the store in %s: %w", s.dir, err)
+	d := s.db
+	version, err := s.lastMark(d)
+	if err == nil {
+		err = s.syncs.reach(s, version)
 	}
-	return s.markClosed(version)
+	s.db = nil
+	err = errors.Join(err, d.Close(), s.syncs.end())
+	if err == nil {
+		err = s.sentinel.write(version, true)
+	}
+	if err = errors.Join(err, s.sentinel.close()); err != nil {
+		return fmt.Errorf("close the store in %s: %w", s.root, err)
+	}
+	return nil
 }
 
 // Info implements store.Store.
@@ -186,11 +252,11 @@ func (s *Store) Info(ctx context.Context) (store.Info, error) {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	info := store.Info{Backend: "badger", Version: "4", Location: s.dir, PID: os.Getpid()}
+	info := store.Info{Backend: "badger", Version: "4", Location: s.root, PID: os.Getpid()}
 	if s.refusal != nil {
 		info.Refusal = s.refusal.Error()
 	}
-	if free, err := s.o.Free(s.dir); err == nil {
+	if free, err := s.o.Free(s.root); err == nil {
 		info.ReadOnly = free < s.o.Floor
 	}
 	return info, nil

@@ -1,12 +1,9 @@
 package badger
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,84 +11,206 @@ import (
 	"strings"
 	"time"
 
-	db "github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/badger/v4/options"
-	"github.com/dgraph-io/badger/v4/table"
-	"github.com/dgraph-io/ristretto/v2/z"
-
-	"github.com/boughdev/bough/host/store"
+	"github.com/boughdev/bough/plugins/badger/ondisk"
 )
 
-// Badger opens an empty store when its MANIFEST is damaged, and deletes the
-// tables that the MANIFEST does not name. So this file looks first, and keeps
-// copies of what Badger could lose.
+// Badger opens an empty store when its MANIFEST is gone, cuts one that ends in
+// the middle of a record, deletes the tables that it does not name, and takes
+// a hole in a log for its end. So this file looks first.
 
-const (
-	manifestName = "MANIFEST"
-	manifestCopy = "MANIFEST.copy"  // of the last sound one
-	sentinelName = "bough-sentinel" // the version last reached, and whether it was closed
-	asideName    = "set-aside"      // tables that the MANIFEST does not name
-	asideAge     = 7 * 24 * time.Hour
-)
+const asideAge = 7 * 24 * time.Hour
 
-func damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: %s; nothing was changed: run `bough storage repair`, or `bough storage restore FILE` with a backup",
-		store.ErrDamaged, fmt.Sprintf(format, args...))
+// findings is what was found in the folder.
+type findings struct {
+	made     bool
+	manifest ondisk.Manifest
+	torn     bool // the MANIFEST ends in the middle of a record
+	names    []string
+	tables   []tableInfo
+	putBack  []uint64 // tables of before a merge that was not seen to its end
 }
 
-// inspect compares the MANIFEST with the files on disk. What it refuses is
-// named, and nothing is changed.
-func (s *Store) inspect(ctx context.Context) error {
-	names, err := s.fileNames()
-	if err != nil {
-		return err
+// inspect compares the MANIFEST with the files on disk and with the sentinel.
+// What it refuses is named, and nothing is changed.
+func (s *Store) inspect(ctx context.Context) (found findings, err error) {
+	if found.names, err = fileNames(s.dbDir()); err != nil {
+		return found, err
 	}
-	if _, _, ok := s.readSentinel(); !ok && s.hasSentinel() {
-		return damaged("the file %s of %s is damaged, so it cannot be told whether the store is whole", sentinelName, s.dir)
+	if found.made, err = s.sentinel.load(s.path(sentinelName)); err != nil {
+		return found, err
 	}
-	raw, err := os.ReadFile(s.path(manifestName))
+	if _, err := os.Lstat(s.path(ondisk.ManifestName)); err == nil {
+		return found, damaged("%s has the layout of a version before the first release: move it away", s.root)
+	}
+	raw, err := os.ReadFile(filepath.Join(s.dbDir(), ondisk.ManifestName))
 	if errors.Is(err, fs.ErrNotExist) {
-		if data := slices.DeleteFunc(names, func(n string) bool { return !isData(n) }); len(data) > 0 || s.hasSentinel() {
-			return damaged("the file MANIFEST of %s is missing, and there are %d data files", s.dir, len(data))
+		data := slices.DeleteFunc(slices.Clone(found.names), func(n string) bool { return !isData(n) })
+		if len(data) > 0 || found.made {
+			return found, damaged("the file MANIFEST of %s is missing, and there are %d data files", s.dbDir(), len(data))
 		}
-		return nil // a new store
+		return found, nil // a new store
 	}
 	if err != nil {
-		return fmt.Errorf("read the MANIFEST of the store: %w", err)
+		return found, fmt.Errorf("read the MANIFEST of the store: %w", err)
 	}
-	manifest, err := s.parseManifest(raw)
-	if err != nil {
-		return err
+	if found.manifest, err = ondisk.ParseManifest(raw); err != nil {
+		return found, damaged("the file MANIFEST of %s is damaged: %v", s.dbDir(), err)
 	}
-	clean := s.wasClosed()
-	for id := range manifest.Tables {
-		name := table.IDToFilename(id)
-		if !slices.Contains(names, name) {
-			return damaged("the table %s is missing from %s", name, s.dir)
+	found.torn = found.manifest.Sound < len(raw)
+	if err := s.inspectMerge(&found); err != nil {
+		return found, err
+	}
+	return found, s.inspectData(ctx, &found)
+}
+
+// inspectData looks at tables and logs, and whether they hold all that was
+// durable.
+func (s *Store) inspectData(ctx context.Context, found *findings) error {
+	holds := uint64(0)
+	for _, id := range append(sorted(found.manifest.Levels), found.putBack...) {
+		info, err := readTable(s.dbDir(), id)
+		if errors.Is(err, fs.ErrNotExist) {
+			return damaged("the table %s is missing from %s", ondisk.TableName(id), s.dbDir())
 		}
-		if err := checkTable(s.path(name), !clean); err != nil {
-			return damaged("the table %s of %s cannot be read: %v", name, s.dir, err)
+		if err != nil {
+			return damaged("the table %s of %s cannot be read: %v", ondisk.TableName(id), s.dbDir(), err)
 		}
+		found.tables = append(found.tables, info)
+		holds = max(holds, info.version)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	return s.setAside(manifest, names)
-}
-
-// copyManifest keeps a copy of the MANIFEST as it is now.
-func (s *Store) copyManifest() error {
-	raw, err := os.ReadFile(s.path(manifestName))
+	holds, err := s.inspectLogs(holds)
 	if err != nil {
-		return fmt.Errorf("copy the MANIFEST: %w", err)
+		return err
 	}
-	return writeSafely(s.path(manifestCopy), raw)
+	if reached := s.sentinel.reached; holds < reached {
+		torn := ""
+		if found.torn {
+			torn = ", and its MANIFEST ends in the middle of a record"
+		}
+		return damaged("the store in %s has reached version %d and now holds only %d: something was lost%s", s.root, reached, holds, torn)
+	}
+	return nil
 }
 
-func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
+// inspectLogs returns the version that tables and logs reach together. Batches
+// have versions without a gap, so that a log that is missing shows.
+func (s *Store) inspectLogs(tables uint64) (holds uint64, err error) {
+	ids, err := logIDs(s.dbDir())
+	if err != nil {
+		return 0, err
+	}
+	holds = tables
+	for i, id := range ids {
+		name := ondisk.LogName(id)
+		if i > 0 && id != ids[i-1]+1 {
+			return 0, damaged("a log is missing from %s: after %s comes %s", s.dbDir(), ondisk.LogName(ids[i-1]), name)
+		}
+		l, err := ondisk.ReadLog(filepath.Join(s.dbDir(), name), nil)
+		if err != nil {
+			return 0, damaged("the log %s of %s cannot be read: %v", name, s.dbDir(), err)
+		}
+		if l.Entries == 0 {
+			continue
+		}
+		if l.First > holds+1 {
+			return 0, damaged("the log %s of %s begins at version %d, and what is before it ends at %d: something was lost",
+				name, s.dbDir(), l.First, holds)
+		}
+		holds = max(holds, l.Last)
+	}
+	return holds, nil
+}
 
-func (s *Store) fileNames() ([]string, error) {
-	entries, err := os.ReadDir(s.dir)
+// mend changes what a crash leaves, after inspect found that nothing is lost:
+// the cut end of a MANIFEST, tables of an unfinished merge, files that were
+// being written.
+func (s *Store) mend(found findings) error {
+	if len(found.manifest.Levels) > 0 || found.torn || len(found.putBack) > 0 {
+		if err := s.mendManifest(found); err != nil {
+			return fmt.Errorf("mend the MANIFEST: %w", err)
+		}
+	}
+	if err := s.setAside(found); err != nil {
+		return fmt.Errorf("set a table aside: %w", err)
+	}
+	if err := os.Remove(s.path(mergingName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("end an unfinished merge: %w", err)
+	}
+	return s.sentinel.open(s.path(sentinelName))
+}
+
+func (s *Store) mendManifest(found findings) error {
+	if !found.torn && len(found.putBack) == 0 {
+		return nil
+	}
+	path := filepath.Join(s.dbDir(), ondisk.ManifestName)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if found.torn {
+		if err := s.keepAside(ondisk.ManifestName, func(to string) error { return writeSafely(to, raw) }); err != nil {
+			return err
+		}
+	}
+	raw = raw[:found.manifest.Sound]
+	if len(found.putBack) > 0 {
+		record, err := ondisk.ManifestAdding(found.putBack)
+		if err != nil {
+			return err
+		}
+		raw = append(raw, record...)
+		s.o.Logger.Warn("a merge was not seen to its end: its tables of before are used again", "tables", len(found.putBack))
+	}
+	return writeSafely(path, raw)
+}
+
+// setAside moves tables that the MANIFEST does not name out of Badger's reach:
+// what a crash leaves of a table that was not finished, whose rows are in a log
+// as well. They are dropped after a week.
+func (s *Store) setAside(found findings) error {
+	old, err := os.ReadDir(s.path(asideName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range old {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > asideAge {
+			if err := os.Remove(filepath.Join(s.path(asideName), e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range found.names {
+		id, ok := ondisk.TableID(name)
+		if _, named := found.manifest.Levels[id]; !ok || named || slices.Contains(found.putBack, id) {
+			continue
+		}
+		from := filepath.Join(s.dbDir(), name)
+		if err := s.keepAside(name, func(to string) error { return os.Rename(from, to) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) keepAside(name string, move func(to string) error) error {
+	if err := os.MkdirAll(s.path(asideName), 0o700); err != nil {
+		return err
+	}
+	to := filepath.Join(s.path(asideName), fmt.Sprintf("%s.%d", name, time.Now().UnixNano()))
+	s.o.Logger.Warn("a file of the store was set aside", "file", name, "to", to)
+	return move(to)
+}
+
+// fileNames lists the regular files of a folder; one that is not there has none.
+func fileNames(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list the files of the store: %w", err)
 	}
@@ -105,192 +224,29 @@ func (s *Store) fileNames() ([]string, error) {
 }
 
 func isData(name string) bool {
-	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".vlog") || strings.HasSuffix(name, ".mem")
+	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".mem")
 }
 
-// parseManifest refuses a MANIFEST that Badger would cut short.
-func (s *Store) parseManifest(raw []byte) (db.Manifest, error) {
-	tmp, err := os.CreateTemp("", "bough-manifest-")
+func logIDs(dir string) ([]uint64, error) {
+	names, err := fileNames(dir)
 	if err != nil {
-		return db.Manifest{}, fmt.Errorf("inspect the MANIFEST: %w", err)
+		return nil, err
 	}
-	defer os.Remove(tmp.Name())
-	defer tmp.Close()
-	if _, err := tmp.Write(raw); err != nil {
-		return db.Manifest{}, fmt.Errorf("inspect the MANIFEST: %w", err)
-	}
-	if _, err := tmp.Seek(0, 0); err != nil {
-		return db.Manifest{}, fmt.Errorf("inspect the MANIFEST: %w", err)
-	}
-	m, sound, err := db.ReplayManifestFile(tmp, 0, s.settings())
-	if err != nil {
-		return m, damaged("the file MANIFEST of %s cannot be read: %v", s.dir, err)
-	}
-	if sound < int64(len(raw)) {
-		return m, damaged("the file MANIFEST of %s is cut off or damaged after byte %d of %d", s.dir, sound, len(raw))
-	}
-	return m, nil
-}
-
-// checkTable opens a table as Badger does, and with all set compares every
-// block with its checksum.
-func checkTable(path string, all bool) (err error) {
-	defer func() {
-		if r := recover(); r != nil { // the library panics on some damage
-			err = fmt.Errorf("%v", r)
-		}
-	}()
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if info.Size() == 0 {
-		return errors.New("it is empty")
-	}
-	mode := options.NoVerification
-	if all {
-		mode = options.OnTableAndBlockRead
-	}
-	file, err := z.OpenMmapFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	t, err := table.OpenTable(file, table.Options{ReadOnly: true, ChkMode: mode, BlockSize: 4096})
-	if err != nil {
-		return err
-	}
-	defer t.Close(-1) //nolint:errcheck // it was only read
-	if all {
-		return t.VerifyChecksum()
-	}
-	return nil
-}
-
-// setAside moves tables that the MANIFEST does not name out of Badger's reach:
-// what a crash leaves of a table that was not finished, whose rows are in a log
-// as well. They are dropped after a week.
-func (s *Store) setAside(m db.Manifest, names []string) error {
-	old, err := os.ReadDir(s.path(asideName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("look at what was set aside: %w", err)
-	}
-	for _, e := range old {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > asideAge {
-			os.Remove(filepath.Join(s.path(asideName), e.Name()))
-		}
-	}
+	var ids []uint64
 	for _, name := range names {
-		id, ok := table.ParseFileID(name)
-		if !ok || !strings.HasSuffix(name, ".sst") {
-			continue
+		if id, ok := ondisk.LogID(name); ok {
+			ids = append(ids, id)
 		}
-		if _, named := m.Tables[id]; named {
-			continue
-		}
-		if err := os.MkdirAll(s.path(asideName), 0o700); err != nil {
-			return fmt.Errorf("set a table aside: %w", err)
-		}
-		to := filepath.Join(s.path(asideName), fmt.Sprintf("%s.%d", name, time.Now().UnixNano()))
-		if err := os.Rename(s.path(name), to); err != nil {
-			return fmt.Errorf("set a table aside: %w", err)
-		}
-		s.o.Logger.Warn("a table that the MANIFEST does not name was set aside", "table", name, "to", to)
 	}
-	return nil
+	slices.Sort(ids)
+	return ids, nil
 }
 
-// The sentinel is a small file with the version that the store had reached: a
-// store that opens with less has lost something, whatever Badger says. With it
-// the copy of the MANIFEST is renewed.
-func (s *Store) writeSentinel(version uint64, closed bool) error {
-	b := binary.BigEndian.AppendUint64([]byte("bough1"), version)
-	if closed {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
+func sorted(levels map[uint64]int) []uint64 {
+	var ids []uint64
+	for id := range levels {
+		ids = append(ids, id)
 	}
-	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
-	return errors.Join(s.copyManifest(), writeSafely(s.path(sentinelName), b))
-}
-
-func (s *Store) readSentinel() (version uint64, closed, ok bool) {
-	b, err := os.ReadFile(s.path(sentinelName))
-	if err != nil || len(b) != 19 || !bytes.HasPrefix(b, []byte("bough1")) ||
-		crc32.ChecksumIEEE(b[:15]) != binary.BigEndian.Uint32(b[15:]) {
-		return 0, false, false
-	}
-	return binary.BigEndian.Uint64(b[6:]), b[14] == 1, true
-}
-
-func (s *Store) hasSentinel() bool {
-	_, err := os.Stat(s.path(sentinelName))
-	return err == nil
-}
-
-func (s *Store) wasClosed() bool {
-	_, closed, ok := s.readSentinel()
-	return ok && closed
-}
-
-func (s *Store) compareSentinel(version uint64) error {
-	if !s.hasSentinel() {
-		return nil
-	}
-	if last, _, _ := s.readSentinel(); version < last {
-		return damaged("the store in %s has reached version %d and now holds only %d: something was lost", s.dir, last, version)
-	}
-	return nil
-}
-
-func (s *Store) markOpen() error { return s.writeSentinel(s.db.MaxVersion(), false) }
-
-func (s *Store) markClosed(version uint64) error { return s.writeSentinel(version, true) }
-
-// lastMark writes the sentinel row a last time before the store is closed.
-func (s *Store) lastMark() (uint64, error) {
-	w := &s.writes
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.failed != nil {
-		return 0, w.failed
-	}
-	w.version++
-	txn := s.db.NewTransactionAt(w.version, true)
-	defer txn.Discard()
-	if err := txn.Set([]byte{rowSentinel}, binary.BigEndian.AppendUint64(nil, w.version)); err != nil {
-		return 0, err
-	}
-	return w.version, txn.CommitAt(w.version, nil)
-}
-
-// writeSafely replaces a file so that either the old or the new content is
-// there after a crash.
-func writeSafely(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	tmp, err := os.CreateTemp(dir, ".tmp-"+filepath.Base(path)+"-")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	slices.Sort(ids)
+	return ids
 }

@@ -50,12 +50,19 @@ func (s *Store) Acquire(ctx context.Context, name string, h store.Holder) (store
 
 func (s *Store) nextToken(ctx context.Context, name string) (uint64, error) {
 	key := append([]byte{rowToken}, name...)
-	entries, err := s.Get(ctx, key)
+	d, release, err := s.use()
+	if err != nil {
+		return 0, err
+	}
+	r := s.beginRead(d)
+	e, err := s.get(r.txn, key)
+	r.end()
+	release()
 	if err != nil {
 		return 0, err
 	}
 	token := uint64(1)
-	if v := entries[0].Value; len(v) == 8 {
+	if v := e.Value; len(v) == 8 {
 		token = binary.BigEndian.Uint64(v) + 1
 	}
 	var b store.Batch

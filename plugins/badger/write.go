@@ -22,41 +22,40 @@ type writes struct {
 	deleted map[string]bool   // of those, the ones that are being deleted
 	ids     map[[store.IDBytes]byte]*flight
 	flights []*flight // in the order of their versions
-	failed  error     // a write that did not succeed: nothing after it can be trusted
+	failed  error     // a write or sync that did not succeed: nothing after it can be trusted
 
-	visible   atomic.Uint64 // every batch up to this version is readable whole
-	unmarked  int           // batches since the sentinel was written
-	discarded uint64
+	visible atomic.Uint64 // every batch up to this version is readable whole
 }
 
 // flight is one batch under way.
 type flight struct {
 	version uint64
 	batch   *store.Batch
-	marks   bool // it also wrote the sentinel row
-	done    bool
+	parts   int // transactions that Badger has not written yet
 	err     error
 	landed  chan struct{} // closed when it and all before it are readable
 }
 
 func (w *writes) begin(version uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.version = version
 	w.keys, w.deleted = map[string]uint64{}, map[string]bool{}
 	w.ids = map[[store.IDBytes]byte]*flight{}
 	w.flights, w.failed = nil, nil
 	w.visible.Store(version)
-	w.discarded = version
 }
 
 func (w *writes) readable() uint64 { return w.visible.Load() }
 
-// headroom is what deletions and small batches may still use of the disk when
-// others are refused, so that a full disk can be emptied.
-const headroom = 16 << 20
-
-// sentinelEvery is how many batches there are between two marks of the
-// sentinel.
-const sentinelEvery = 256
+// fail ends all writing, until the store is opened anew.
+func (w *writes) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil {
+		w.failed = err
+	}
+}
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, b store.Batch) (uint64, error) {
@@ -90,34 +89,14 @@ func (s *Store) commit(ctx context.Context, b *store.Batch) (uint64, error) {
 	// What was admitted will be written: to stop waiting would only mean not
 	// to know.
 	<-f.landed
+	if f.err == nil && b.Durability == store.Sync {
+		f.err = s.syncs.reach(s, f.version)
+	}
 	if f.err != nil {
 		return 0, fmt.Errorf("%w: write a batch: %w", store.ErrUnavailable, f.err)
 	}
 	s.watches.tell(f)
-	if f.marks {
-		return f.version, s.writeSentinel(f.version, false)
-	}
 	return f.version, nil
-}
-
-// room refuses a batch that the disk has no room for.
-func (s *Store) room(b *store.Batch) error {
-	free, err := s.o.Free(s.dir)
-	if err != nil {
-		return fmt.Errorf("see how much room the disk has: %w", err)
-	}
-	grows := uint64(0)
-	for _, op := range b.Ops {
-		grows += uint64(len(op.Value))
-	}
-	floor := s.o.Floor
-	if grows <= 4<<10 { // a deletion, a head move
-		floor = min(floor, headroom)
-	}
-	if free < floor+2*grows {
-		return fmt.Errorf("%w: %d MB free for %s: nothing was written; free some room and try again", store.ErrFull, free>>20, s.dir)
-	}
-	return nil
 }
 
 // admit checks a batch against what is stored and under way, gives it its
@@ -137,7 +116,7 @@ func (s *Store) admit(d *db.DB, b *store.Batch) (*flight, uint64, error) {
 		if f := w.ids[b.ID]; f != nil {
 			return f, 0, nil // it is under way: wait for the same one
 		}
-		e, err := get(read, idKey(b.ID))
+		e, err := s.get(read, idKey(b.ID))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -149,13 +128,8 @@ func (s *Store) admit(d *db.DB, b *store.Batch) (*flight, uint64, error) {
 		return nil, 0, err
 	}
 	f := &flight{version: w.version + 1, batch: b, landed: make(chan struct{})}
-	w.unmarked++
-	if w.unmarked >= sentinelEvery {
-		w.unmarked, f.marks = 0, true
-	}
-	txn := d.NewTransactionAt(w.readable(), true)
-	if err := fillTxn(txn, f, identified); err != nil {
-		txn.Discard()
+	txns, err := s.transactions(d, f, identified)
+	if err != nil {
 		return nil, 0, err
 	}
 	w.version++
@@ -167,8 +141,11 @@ func (s *Store) admit(d *db.DB, b *store.Batch) (*flight, uint64, error) {
 	if identified {
 		w.ids[b.ID] = f
 	}
-	if err := txn.CommitAt(f.version, func(err error) { s.land(d, f, err) }); err != nil {
-		go s.land(d, f, err)
+	f.parts = len(txns)
+	for _, txn := range txns {
+		if err := txn.CommitAt(f.version, func(err error) { s.land(f, err) }); err != nil {
+			go s.land(f, err)
+		}
 	}
 	return f, 0, nil
 }
@@ -181,7 +158,7 @@ func (s *Store) hold(read *db.Txn, b *store.Batch) error {
 			have = 0
 		}
 		if !writing {
-			e, err := get(read, c.Key)
+			e, err := s.version(read, c.Key)
 			if err != nil {
 				return err
 			}
@@ -201,39 +178,81 @@ func (s *Store) hold(read *db.Txn, b *store.Batch) error {
 
 func idKey(id [store.IDBytes]byte) []byte { return append([]byte{rowID}, id[:]...) }
 
-func fillTxn(txn *db.Txn, f *flight, identified bool) error {
-	var err error
-	for _, op := range f.batch.Ops {
-		if op.Delete {
-			err = errors.Join(err, txn.Delete(op.Key))
-		} else {
-			err = errors.Join(err, txn.Set(op.Key, op.Value))
+// transactions makes Badger's transactions of a batch, that of its own rows
+// last.
+func (s *Store) transactions(d *db.DB, f *flight, identified bool) (txns []*db.Txn, err error) {
+	defer func() {
+		if err != nil {
+			for _, t := range txns {
+				t.Discard()
+			}
+		}
+	}()
+	ops := f.batch.Ops
+	chosen := cut(ops)
+	room := 0
+	for _, c := range chunksOf(ops, chosen, f.version) {
+		if room -= len(c.value) + rowCost; room < 0 {
+			txns = append(txns, d.NewTransactionAt(f.version, true))
+			room = txnBytes - len(c.value) - rowCost
+		}
+		if err := txns[len(txns)-1].Set(c.key, c.value); err != nil {
+			return txns, fmt.Errorf("make a transaction of a large value: %w", err)
 		}
 	}
-	if identified || len(f.batch.Ops) == 0 { // a batch of nothing still has a version
+	own := d.NewTransactionAt(f.version, true)
+	txns = append(txns, own)
+	for i, op := range ops {
+		switch {
+		case op.Delete:
+			err = own.Delete(op.Key)
+		case chosen[i]:
+			err = own.SetEntry(db.NewEntry(op.Key, chunkRow(len(op.Value), i)).WithMeta(metaChunked))
+		default:
+			err = own.Set(op.Key, op.Value)
+		}
+		if err != nil {
+			return txns, fmt.Errorf("make a transaction of %d operations: %w", len(ops), err)
+		}
+	}
+	if identified || len(ops) == 0 { // a batch of nothing still has a version
 		value := binary.BigEndian.AppendUint64(nil, f.version)
-		err = errors.Join(err, txn.SetEntry(db.NewEntry(idKey(f.batch.ID), value).WithTTL(idMemory)))
+		err = own.SetEntry(db.NewEntry(idKey(f.batch.ID), value).WithTTL(idMemory))
 	}
-	if f.marks {
-		err = errors.Join(err, txn.Set([]byte{rowSentinel}, binary.BigEndian.AppendUint64(nil, f.version)))
-	}
-	if err != nil {
-		return fmt.Errorf("make a transaction of %d operations: %w", len(f.batch.Ops), err)
-	}
-	return nil
+	return txns, err
 }
 
-// land notes that a batch was written, or was not. Batches become readable in
-// the order of their versions.
-func (s *Store) land(d *db.DB, f *flight, err error) {
+// version is the version of a key, without its value.
+func (s *Store) version(txn *db.Txn, key []byte) (store.Entry, error) {
+	e := store.Entry{Key: key}
+	if err := s.trust.keys(key); err != nil {
+		return e, err
+	}
+	item, err := txn.Get(key)
+	if errors.Is(err, db.ErrKeyNotFound) {
+		return e, nil
+	}
+	if err != nil {
+		return e, fmt.Errorf("read key %x: %w", key, err)
+	}
+	e.Version = item.Version()
+	return e, nil
+}
+
+// land notes that a transaction was written, or was not. Batches become
+// readable in the order of their versions.
+func (s *Store) land(f *flight, err error) {
 	w := &s.writes
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f.done, f.err = true, err
+	f.parts--
+	if err != nil && f.err == nil {
+		f.err = err
+	}
 	if err != nil && w.failed == nil {
 		w.failed = err
 	}
-	for len(w.flights) > 0 && w.flights[0].done {
+	for len(w.flights) > 0 && w.flights[0].parts == 0 {
 		g := w.flights[0]
 		w.flights = w.flights[1:]
 		if g.err == nil {
@@ -249,10 +268,25 @@ func (s *Store) land(d *db.DB, f *flight, err error) {
 		delete(w.ids, g.batch.ID)
 		close(g.landed)
 	}
-	// Older versions may go, but for those that a reader that began just now
-	// still looks at.
-	if v := w.visible.Load(); v > w.discarded+1000 {
-		d.SetDiscardTs(w.discarded)
-		w.discarded = v
+}
+
+// lastMark writes a mark when nobody else writes any more.
+func (s *Store) lastMark(d *db.DB) (uint64, error) {
+	w := &s.writes
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed != nil {
+		return 0, w.failed
 	}
+	txn := d.NewTransactionAt(w.version+1, true)
+	defer txn.Discard()
+	if err := txn.Set([]byte{rowMark}, nil); err != nil {
+		return 0, err
+	}
+	if err := txn.CommitAt(w.version+1, nil); err != nil {
+		return 0, err
+	}
+	w.version++
+	w.visible.Store(w.version)
+	return w.version, nil
 }
