@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/boughdev/bough/host/store"
 	"github.com/boughdev/bough/plugins/badger/ondisk"
@@ -22,11 +23,24 @@ func (s *Store) Maintain(ctx context.Context, op store.Operation, progress func(
 	case store.Check:
 		return s.check(ctx, progress)
 	case store.Compact:
+		defer s.alone()()
 		return s.compact(ctx, progress)
 	case store.Repair:
+		defer s.alone()()
 		return s.repair(ctx, progress)
 	}
 	return store.Report{}, fmt.Errorf("the badger backend has no maintenance operation %d", op)
+}
+
+// alone waits for merges and for other maintenance that swaps the database,
+// and holds them off until done is called.
+func (s *Store) alone() (done func()) {
+	s.maintenance.Lock()
+	resume := s.merges.pause()
+	return func() {
+		resume()
+		s.maintenance.Unlock()
+	}
 }
 
 func (s *Store) stats(ctx context.Context) (store.Report, error) {
@@ -55,19 +69,11 @@ func (s *Store) stats(ctx context.Context) (store.Report, error) {
 // check compares every table with its checksums and reads every value.
 func (s *Store) check(ctx context.Context, progress func(string)) (store.Report, error) {
 	var r store.Report
-	if _, release, err := s.use(); err != nil {
-		r.Problems = append(r.Problems, err.Error())
-	} else {
-		release()
-	}
-	names, err := fileNames(s.dbDir())
+	names, err := s.tablesToCheck(&r)
 	if err != nil {
 		return r, err
 	}
 	for _, name := range names {
-		if _, ok := ondisk.TableID(name); !ok {
-			continue
-		}
 		progress("table " + name)
 		if err := checkTable(filepath.Join(s.dbDir(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.Problems = append(r.Problems, fmt.Sprintf("the table %s cannot be read: %v", name, err))
@@ -96,6 +102,30 @@ func (s *Store) check(ctx context.Context, progress func(string)) (store.Report,
 	return r, nil
 }
 
+// tablesToCheck are the tables that Badger uses; those that are being written
+// are no one's yet. Of a store that is refused they are all that are there.
+func (s *Store) tablesToCheck(r *store.Report) (names []string, err error) {
+	d, release, err := s.use()
+	if err == nil {
+		defer release()
+		for _, t := range d.Tables() {
+			names = append(names, ondisk.TableName(t.ID))
+		}
+		return names, nil
+	}
+	if errors.Is(err, store.ErrClosed) {
+		return nil, err
+	}
+	r.Problems = append(r.Problems, err.Error())
+	if names, err = fileNames(s.dbDir()); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, ok := ondisk.TableID(name)
+		return !ok
+	}), nil
+}
+
 // checkTable compares all of a table with its checksums.
 func checkTable(path string) (err error) {
 	t, err := ondisk.OpenTable(path)
@@ -109,39 +139,19 @@ func checkTable(path string) (err error) {
 	return err
 }
 
-// compact gives deleted bytes back: deletions meet what they delete when the
-// tables are merged.
-func (s *Store) compact(ctx context.Context, progress func(string)) (store.Report, error) {
-	var r store.Report
-	before, err := usedBytes(s.root)
-	if err != nil {
-		return r, err
-	}
-	defer s.merges.pause()()
-	progress("look for pieces of values that were replaced")
-	if err := s.sweepChunks(ctx); err != nil {
-		return r, err
-	}
-	// Closing writes the memtable out, so that deletions in it count too.
-	progress("write out what is in memory")
-	if err := s.reopen(ctx, func() error { return nil }); err != nil {
-		return r, err
-	}
-	progress("merge tables")
-	if err := s.merge(ctx); err != nil {
-		return r, err
-	}
-	after, err := usedBytes(s.root)
-	r.Figures = []store.Figure{{Name: "disk.bytes", Value: after}, {Name: "reclaimed.bytes", Value: max(0, before-after)}}
-	r.Actions = []string{"merged the tables"}
-	return r, err
-}
-
 // reopen closes the database, calls between, and opens it again. Readers and
 // writers wait.
 func (s *Store) reopen(ctx context.Context, between func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	release, err := s.gate.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.swap(ctx, between)
+}
+
+// swap is reopen for who holds the gate.
+func (s *Store) swap(ctx context.Context, between func() error) error {
 	if s.closed {
 		return store.ErrClosed
 	}

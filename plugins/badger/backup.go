@@ -63,6 +63,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 // store and proved whole; only then the two are exchanged, and what was there
 // is kept.
 func (s *Store) Restore(ctx context.Context, r io.Reader) (uint64, error) {
+	defer s.alone()()
 	if _, release, err := s.use(); err == nil {
 		release()
 		for e, err := range s.Scan(ctx, store.Range{Start: []byte{firstKey + 1}, KeysOnly: true, Limit: 1}) {

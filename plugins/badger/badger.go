@@ -56,11 +56,11 @@ type Store struct {
 	o    Options
 	lock *os.File
 
-	// mu guards db against being closed or swapped under its users.
-	mu      sync.RWMutex
-	db      *db.DB
-	refusal error // why the store cannot be used; nil: it can
-	closed  bool
+	gate        gate       // guards db, refusal and closed
+	maintenance sync.Mutex // one at a time
+	db          *db.DB
+	refusal     error // why the store cannot be used; nil: it can
+	closed      bool
 
 	writes   writes
 	syncs    syncs
@@ -107,6 +107,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	s := &Store{root: dir, o: o}
+	s.gate.init()
 	if err := s.lockFolder(); err != nil {
 		return nil, err
 	}
@@ -181,6 +182,9 @@ func (s *Store) open(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, s.closeDB())
 	}
+	if err := s.removeFormer(); err != nil {
+		s.o.Logger.Warn("room on the disk was not given back", "error", err)
+	}
 	s.reserve()
 	s.mergeIfDue()
 	return nil
@@ -194,26 +198,35 @@ func (s *Store) opening(err error) error {
 	return damaged("Badger cannot open %s: %v", s.dbDir(), err)
 }
 
-// use holds the database for a reader or writer until release is called.
-func (s *Store) use() (d *db.DB, release func(), err error) {
-	s.mu.RLock()
+// use holds the database for a reader or writer until release is called. Who
+// holds it must not use it again.
+func (s *Store) use() (d *db.DB, release func(), err error) { return s.enter(false) }
+
+// useToScan is use for one whose caller may use the database meanwhile.
+func (s *Store) useToScan() (d *db.DB, release func(), err error) { return s.enter(true) }
+
+func (s *Store) enter(scan bool) (d *db.DB, release func(), err error) {
+	leave := s.gate.enter(scan)
 	switch {
 	case s.closed:
-		s.mu.RUnlock()
-		return nil, nil, store.ErrClosed
+		err = store.ErrClosed
 	case s.refusal != nil:
-		err := s.refusal
-		s.mu.RUnlock()
-		return nil, nil, err
+		err = s.refusal
+	default:
+		return s.db, leave, nil
 	}
-	return s.db, s.mu.RUnlock, nil
+	leave()
+	return nil, nil, err
 }
 
 // Close ends all and lets go of the folder.
 func (s *Store) Close() error {
 	s.merges.stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	release, err := s.gate.hold(context.Background())
+	if err != nil {
+		return err
+	}
+	defer release()
 	if s.closed {
 		return nil
 	}
@@ -223,8 +236,8 @@ func (s *Store) Close() error {
 	return errors.Join(s.closeDB(), s.lock.Close())
 }
 
-// closeDB writes the last mark and closes Badger's part. mu is held, and no
-// merge goes on.
+// closeDB writes the last mark and closes Badger's part. The gate is held, and
+// no merge goes on.
 func (s *Store) closeDB() error {
 	if s.db == nil {
 		return nil
@@ -250,8 +263,7 @@ func (s *Store) Info(ctx context.Context) (store.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Info{}, err
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	defer s.gate.enter(false)()
 	info := store.Info{Backend: "badger", Version: "4", Location: s.root, PID: os.Getpid()}
 	if s.refusal != nil {
 		info.Refusal = s.refusal.Error()

@@ -27,6 +27,13 @@ func TestCrashWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Printf("\nopen\n")
+	go func() { // and gives room back all the while
+		for {
+			if _, err := s.Maintain(context.Background(), store.Compact, nil); err != nil {
+				fmt.Println("FAIL", err)
+			}
+		}
+	}()
 	for i := 0; ; i++ {
 		var b store.Batch
 		b.Put([]byte("In"), fmt.Append(nil, i))

@@ -201,14 +201,7 @@ func (s *Store) mergeRoom(d *db.DB) error {
 	for _, t := range d.Tables() {
 		size += uint64(t.OnDiskSize)
 	}
-	free, err := s.o.Free(s.root)
-	if err != nil {
-		return fmt.Errorf("see how much room the disk has: %w", err)
-	}
-	if free < size+headroom {
-		return fmt.Errorf("%w: %d MB free for %s, and merging its tables needs %d MB", store.ErrFull, free>>20, s.root, (size+headroom)>>20)
-	}
-	return nil
+	return s.roomFor(size, "to merge its tables")
 }
 
 // nameTables writes the file that names the tables of before.

@@ -109,7 +109,7 @@ func (s *Store) get(txn *db.Txn, key []byte) (store.Entry, error) {
 // Scan implements store.Store.
 func (s *Store) Scan(ctx context.Context, rg store.Range) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
-		d, release, err := s.use()
+		d, release, err := s.useToScan()
 		if err != nil {
 			yield(store.Entry{}, err)
 			return

@@ -20,9 +20,9 @@ import (
 // there is kept, and what could not be read is named.
 func (s *Store) repair(ctx context.Context, progress func(string)) (store.Report, error) {
 	var r store.Report
-	s.mu.RLock()
+	leave := s.gate.enter(false)
 	refusal := s.refusal
-	s.mu.RUnlock()
+	leave()
 	if refusal == nil {
 		if refusal = s.trust.all(); refusal == nil {
 			r.Actions = []string{"the store opens and is not damaged: nothing was done"}
@@ -56,17 +56,17 @@ func (s *Store) repair(ctx context.Context, progress func(string)) (store.Report
 
 // rebuild fills db.fresh from the files of db and puts it in its place.
 func (s *Store) rebuild(ctx context.Context, r *store.Report, progress func(string)) (kept string, err error) {
-	fresh := s.path(freshName)
-	if err := os.RemoveAll(fresh); err != nil {
-		return "", fmt.Errorf("make room for the repaired store: %w", err)
-	}
-	if err := s.repairRoom(); err != nil {
+	size, err := usedBytes(s.dbDir())
+	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(fresh, 0o700); err != nil {
-		return "", fmt.Errorf("make room for the repaired store: %w", err)
+	if err := s.roomFor(uint64(size), "to repair the store"); err != nil {
+		return "", err
 	}
-	d, err := db.OpenManaged(settings(fresh, s.o.Logger))
+	if err := s.emptyFresh(); err != nil {
+		return "", err
+	}
+	d, err := db.OpenManaged(settings(s.path(freshName), s.o.Logger))
 	if err != nil {
 		return "", fmt.Errorf("make the repaired store: %w", err)
 	}
@@ -84,22 +84,6 @@ func (s *Store) rebuild(ctx context.Context, r *store.Report, progress func(stri
 		return "", fmt.Errorf("make the repaired store: %w", err)
 	}
 	return s.exchange("repair")
-}
-
-func (s *Store) repairRoom() error {
-	size, err := usedBytes(s.dbDir())
-	if err != nil {
-		return err
-	}
-	free, err := s.o.Free(s.root)
-	if err != nil {
-		return fmt.Errorf("see how much room the disk has: %w", err)
-	}
-	if free < uint64(size)+headroom {
-		return fmt.Errorf("%w: %d MB free for %s, and to repair the store needs %d MB: free some room and try again",
-			store.ErrFull, free>>20, s.root, (uint64(size)+headroom)>>20)
-	}
-	return nil
 }
 
 // saved is what was read of a damaged store.
