@@ -15,7 +15,12 @@
 //	reserve   room on the disk that is given up when there is none else
 //	merging   names the tables of before a merge, while it goes on (merge.go)
 //	db/       what Badger has
+//	db.fresh/ what is to take the place of db: of a restore, a repair or a
+//	          compaction that goes on (folder.go)
 //	aside/    tables that no MANIFEST names, for a week
+//
+// and db.before-restore-* and db.before-repair-*, what was replaced, which are
+// the user's to remove.
 package badger
 
 import (

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -194,5 +193,5 @@ func (s *Store) findChunks(ctx context.Context) (used map[string]bool, there [][
 			return err
 		})
 	})
-	return used, there, errors.Join(err)
+	return used, there, err
 }

@@ -165,37 +165,45 @@ func TestUnnamedTablesAreKeptAside(t *testing.T) {
 	}
 }
 
-// An exchange that was cut off after any of its steps is finished.
+// An exchange that was cut off after any of its steps is finished, and what it
+// replaced is kept in one place.
 func TestAnExchangeIsFinished(t *testing.T) {
-	var backup bytes.Buffer
-	s := open(t, t.TempDir(), badger.Options{})
-	fill(t, s, 500, 100)
-	if err := s.Backup(t.Context(), &backup); err != nil {
-		t.Fatal(err)
-	}
-	for step := range 3 {
+	const kept = "db.before-restore-x"
+	for step := range 4 {
 		other := aStore(t) // what is to be replaced
 		fresh := aStore(t)
-		if err := os.Rename(filepath.Join(fresh, "db"), filepath.Join(other, "db.fresh")); err != nil {
+		steps := []func() error{
+			func() error { return os.WriteFile(filepath.Join(other, "db.fresh", "whole"), []byte(kept), 0o600) },
+			func() error { return os.Rename(filepath.Join(other, "db"), filepath.Join(other, kept)) },
+			func() error {
+				return os.Rename(filepath.Join(other, "sentinel"), filepath.Join(other, kept, "bough-sentinel"))
+			},
+		}
+		err := os.Rename(filepath.Join(fresh, "db"), filepath.Join(other, "db.fresh"))
+		for _, do := range steps[:step] {
+			err = errors.Join(err, do())
+		}
+		if err != nil {
 			t.Fatal(err)
-		}
-		if step > 0 {
-			if err := os.WriteFile(filepath.Join(other, "db.fresh", "whole"), []byte("restore"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if step > 1 {
-			if err := os.Rename(filepath.Join(other, "db"), filepath.Join(other, "db.before-restore-x")); err != nil {
-				t.Fatal(err)
-			}
 		}
 		s := open(t, other, badger.Options{})
 		if info, err := s.Info(t.Context()); err != nil || info.Refusal != "" || count(t, s) != 12_000 {
 			t.Errorf("step %d: refusal %q, %v", step, info.Refusal, err)
 		}
-		kept, err := filepath.Glob(filepath.Join(other, "db.*"))
-		if err != nil || step == 0 && len(kept) != 0 || step > 0 && len(kept) == 0 {
-			t.Errorf("step %d: %v, %v", step, kept, err)
+		left, err := filepath.Glob(filepath.Join(other, "db.*"))
+		if err != nil || step == 0 && len(left) > 0 {
+			t.Errorf("step %d: %v, %v", step, left, err)
+		}
+		if step == 0 {
+			continue
+		}
+		if len(left) != 1 || filepath.Base(left[0]) != kept {
+			t.Errorf("step %d: %v", step, left)
+		}
+		for _, name := range []string{"MANIFEST", "bough-sentinel"} {
+			if _, err := os.Stat(filepath.Join(other, kept, name)); err != nil {
+				t.Errorf("step %d: %v", step, err)
+			}
 		}
 	}
 }

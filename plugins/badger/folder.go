@@ -21,7 +21,7 @@ const (
 	mergingName  = "merging"
 	dbName       = "db"
 	freshName    = "db.fresh" // what will take the place of db, once it is whole
-	wholeName    = "whole"    // in db.fresh: it is
+	wholeName    = "whole"    // in db.fresh: it is, and db is kept under this name
 	asideName    = "aside"
 )
 
@@ -49,43 +49,41 @@ func (s *Store) lockFolder() error {
 // exchange puts what lies whole in db.fresh in the place of db, and keeps the
 // former one under a name that says why. A crash leaves one or the other.
 func (s *Store) exchange(why string) (kept string, err error) {
-	fresh := s.path(freshName)
-	if err := writeSafely(filepath.Join(fresh, wholeName), []byte(why)); err != nil {
+	kept = fmt.Sprintf("%s.before-%s-%s", dbName, why, time.Now().UTC().Format("20060102T150405.000000"))
+	if err := writeSafely(filepath.Join(s.path(freshName), wholeName), []byte(kept)); err != nil {
 		return "", err
 	}
-	return s.placeFresh(why)
+	return s.path(kept), s.placeFresh(kept)
 }
 
-func (s *Store) placeFresh(why string) (kept string, err error) {
-	kept = s.path(fmt.Sprintf("%s.before-%s-%s", dbName, why, time.Now().UTC().Format("20060102T150405")))
-	if _, err := os.Lstat(s.dbDir()); err == nil {
-		if err := os.Rename(s.dbDir(), kept); err != nil {
-			return "", fmt.Errorf("keep the former store: %w", err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("keep the former store: %w", err)
-	} else if err := os.Mkdir(kept, 0o700); err != nil {
-		return "", fmt.Errorf("keep the former store: %w", err)
+// placeFresh may be begun anew after a crash at any of its steps.
+func (s *Store) placeFresh(kept string) error {
+	err := os.Rename(s.dbDir(), s.path(kept))
+	if errors.Is(err, fs.ErrNotExist) { // there was none, or it is kept already
+		err = os.MkdirAll(s.path(kept), 0o700)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the former store: %w", err)
 	}
 	// The old sentinel and marker are about the old tables.
 	for _, name := range []string{sentinelName, mergingName} {
-		if err := os.Rename(s.path(name), filepath.Join(kept, "bough-"+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("keep the former store: %w", err)
+		if err := os.Rename(s.path(name), filepath.Join(s.path(kept), "bough-"+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("keep the former store: %w", err)
 		}
 	}
 	if err := os.Rename(s.path(freshName), s.dbDir()); err != nil {
-		return "", fmt.Errorf("put the new store in its place: %w", err)
+		return fmt.Errorf("put the new store in its place: %w", err)
 	}
 	if err := os.Remove(filepath.Join(s.dbDir(), wholeName)); err != nil {
-		return "", fmt.Errorf("put the new store in its place: %w", err)
+		return fmt.Errorf("put the new store in its place: %w", err)
 	}
-	return kept, syncDir(s.root)
+	return syncDir(s.root)
 }
 
 // finishExchange goes on where a crash cut an exchange off. A fresh store that
 // is not whole is of no use.
 func (s *Store) finishExchange() error {
-	why, err := os.ReadFile(filepath.Join(s.path(freshName), wholeName))
+	kept, err := os.ReadFile(filepath.Join(s.path(freshName), wholeName))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.RemoveAll(s.path(freshName)); err != nil {
 			return fmt.Errorf("remove an unfinished store: %w", err)
@@ -95,8 +93,7 @@ func (s *Store) finishExchange() error {
 	if err != nil {
 		return fmt.Errorf("look at a store that was being replaced: %w", err)
 	}
-	_, err = s.placeFresh(string(why))
-	return err
+	return s.placeFresh(string(kept))
 }
 
 func damaged(format string, args ...any) error {

@@ -7,6 +7,16 @@ import (
 	"testing/synctest"
 )
 
+func swap(t *testing.T, g *gate, do func()) {
+	release, err := g.hold(t.Context())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	do()
+	release()
+}
+
 // Who scans may get within the scan, though another waits to swap.
 func TestTheGateLetsInWhoIsWithinAScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -15,15 +25,7 @@ func TestTheGateLetsInWhoIsWithinAScan(t *testing.T) {
 		scanned := g.enter(true)
 		swapped := false
 		var all sync.WaitGroup
-		all.Go(func() {
-			release, err := g.hold(t.Context())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			swapped = true
-			release()
-		})
+		all.Go(func() { swap(t, &g, func() { swapped = true }) })
 		synctest.Wait()
 		g.enter(false)()
 		if swapped {
@@ -45,15 +47,7 @@ func TestTheGateHoldsNewcomersOff(t *testing.T) {
 		got := g.enter(false)
 		var order []string
 		var all sync.WaitGroup
-		all.Go(func() {
-			release, err := g.hold(t.Context())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			order = append(order, "swap")
-			release()
-		})
+		all.Go(func() { swap(t, &g, func() { order = append(order, "swap") }) })
 		synctest.Wait()
 		all.Go(func() {
 			leave := g.enter(false)

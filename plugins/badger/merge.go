@@ -48,8 +48,6 @@ type merges struct {
 	busy    bool
 	stopped bool
 	failed  error // of the last one; nothing is merged by itself after it
-
-	one sync.Mutex // one at a time
 }
 
 func (m *merges) begin() {
@@ -122,7 +120,7 @@ func (s *Store) mergeDue() (merged bool, err error) {
 	if !due {
 		return false, nil
 	}
-	return true, s.merge(context.Background())
+	return true, s.merge(context.Background()) // closing waits for it
 }
 
 func isDue(tables []db.TableInfo) bool {
@@ -138,11 +136,9 @@ func isDue(tables []db.TableInfo) bool {
 	return n >= mergeAlways || n >= mergeTables && mergeRatio*fresh >= rest
 }
 
-// merge merges all tables. When it fails, the store goes on with the tables of
-// before.
+// merge merges all tables, and is called by one at a time. When it fails, the
+// store goes on with the tables of before.
 func (s *Store) merge(ctx context.Context) error {
-	s.merges.one.Lock()
-	defer s.merges.one.Unlock()
 	var b store.Batch
 	b.Put([]byte{rowMark}, nil)
 	if _, err := s.commit(ctx, &b); err != nil {
