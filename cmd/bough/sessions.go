@@ -64,9 +64,13 @@ type sessionJSON struct {
 	Head       string    `json:"head"`
 	ForkedFrom string    `json:"forked_from,omitempty"`
 	OpenTurn   bool      `json:"open_turn,omitempty"`
+	Damage     string    `json:"damage,omitempty"` // why the rest is not known
 }
 
 func sessionOf(r session.Record) sessionJSON {
+	if err := r.Damage(); err != nil {
+		return sessionJSON{ID: r.ID(), Damage: err.Error()}
+	}
 	p := r.Proto()
 	return sessionJSON{
 		ID: r.ID(), Title: r.Title(), Folder: r.Folder(), Model: p.GetModel(), Created: r.Created(), Active: r.Active(),
@@ -106,6 +110,10 @@ func newSessionsListCommand(env *environment) *cobra.Command {
 					fmt.Fprintln(env.stderr, "No sessions yet. `bough` or `bough -p` begins one.")
 				}
 				for _, r := range records {
+					if err := r.Damage(); err != nil {
+						fmt.Fprintf(env.stdout, "%-12s %v\n", r.ID(), err)
+						continue
+					}
 					fmt.Fprintf(env.stdout, "%-12s %s  %5d items  %s  (%s)\n", r.ID(), r.Active().Format("2006-01-02 15:04"),
 						r.Proto().GetItems(), session.Printable(r.Title()), session.Printable(r.Folder()))
 				}

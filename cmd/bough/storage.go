@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/boughdev/bough/host/session"
 	"github.com/boughdev/bough/host/store"
 )
 
@@ -25,7 +26,7 @@ func newStorageCommand(env *environment) *cobra.Command {
 	}{
 		{"check", "Read everything and compare it with its checksums", store.Check},
 		{"stats", "How much there is", store.Stats},
-		{"compact", "Give deleted bytes back to the disk", store.Compact},
+		{"compact", "Pack old items and give deleted bytes back to the disk", store.Compact},
 		{"repair", "Mend a damaged store as far as can be; nothing is deleted", store.Repair},
 	} {
 		cmd.AddCommand(newMaintainCommand(env, op.use, op.short, op.op))
@@ -74,6 +75,11 @@ func newMaintainCommand(env *environment, use, short string, op store.Operation)
 						fmt.Fprintln(env.stderr, line)
 					}
 				}
+				if op == store.Compact {
+					if err := settle(cmd.Context(), a.storage, progress); err != nil {
+						return err
+					}
+				}
 				report, err := a.storage.Maintain(cmd.Context(), op, progress)
 				if err != nil {
 					return err
@@ -84,6 +90,26 @@ func newMaintainCommand(env *environment, use, short string, op store.Operation)
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
+}
+
+// settle packs all items that are settled, a few MB at a time.
+func settle(ctx context.Context, st store.Store, progress func(string)) error {
+	sessions, err := session.Open(ctx, st, session.Options{})
+	if err != nil {
+		return err
+	}
+	for packed := 0; ; {
+		r, err := sessions.Settle(ctx, 16<<20)
+		if err != nil {
+			return err
+		}
+		if packed += r.Items; r.Items > 0 {
+			progress(fmt.Sprintf("packed %d settled items", packed))
+		}
+		if !r.More {
+			return nil
+		}
+	}
 }
 
 func showReport(env *environment, r store.Report, asJSON bool) error {

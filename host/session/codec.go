@@ -17,8 +17,9 @@ import (
 // ever, and so is every dictionary that was ever shipped: a payload can only be
 // read with the one that wrote it. A coded frame lacks its magic number.
 const (
-	codedRaw   = 0
-	codedDict1 = 1
+	codedRaw     = 0
+	codedDict1   = 1
+	codedBundle1 = 2 // of several payloads (bundle.go), with dictionary 1
 )
 
 // maxPayload is the largest payload, uncompressed: 64 MiB. It also bounds what
@@ -89,14 +90,32 @@ func pack(enc *zstd.Encoder, plain []byte) []byte {
 	if len(plain) <= smallest {
 		return plain
 	}
+	if packed := appendFrame([]byte{codedDict1}, enc, plain[1:]); len(packed) < len(plain) {
+		return packed
+	}
+	return plain
+}
+
+// appendFrame adds the coded frame of data to b.
+func appendFrame(b []byte, enc *zstd.Encoder, data []byte) []byte {
 	frame := frames.Get().(*[]byte)
 	defer frames.Put(frame)
-	*frame = enc.EncodeAll(plain[1:], (*frame)[:0])
-	packed := (*frame)[len(frameMagic):]
-	if len(packed)+1 >= len(plain) {
-		return plain
+	*frame = enc.EncodeAll(data, (*frame)[:0])
+	return append(b, (*frame)[len(frameMagic):]...)
+}
+
+// openFrame is the data of a coded frame.
+func openFrame(packed []byte) ([]byte, error) {
+	frame := frames.Get().(*[]byte)
+	defer frames.Put(frame)
+	*frame = append(append((*frame)[:0], frameMagic...), packed...)
+	dec := decoders.Get().(*zstd.Decoder)
+	defer decoders.Put(dec)
+	data, err := dec.DecodeAll(*frame, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
 	}
-	return append(append(make([]byte, 0, len(packed)+1), codedDict1), packed...)
+	return data, nil
 }
 
 var errCoding = errors.New("its coding is not known to this version of bough")
@@ -111,29 +130,12 @@ func unpack(value []byte) ([]byte, error) {
 	case codedRaw:
 		return value[1:], nil
 	case codedDict1:
-		frame := frames.Get().(*[]byte)
-		defer frames.Put(frame)
-		*frame = append(append((*frame)[:0], frameMagic...), value[1:]...)
-		dec := decoders.Get().(*zstd.Decoder)
-		defer decoders.Put(dec)
-		plain, err := dec.DecodeAll(*frame, nil)
-		if err != nil {
-			return nil, fmt.Errorf("unpack: %w", err)
-		}
-		return plain, nil
+		return openFrame(value[1:])
 	}
 	return nil, fmt.Errorf("%w (tag %d)", errCoding, value[0])
 }
 
-// decodePayload reads what encodePayload wrote.
-func decodePayload(value []byte) (*sessionpb.Payload, error) {
-	plain, err := unpack(value)
-	if err != nil {
-		return nil, err
-	}
-	return parsePayload(plain)
-}
-
+// parsePayload reads what encodePayload wrote, once it is unpacked.
 func parsePayload(plain []byte) (*sessionpb.Payload, error) {
 	p := &sessionpb.Payload{}
 	if err := proto.Unmarshal(plain, p); err != nil {

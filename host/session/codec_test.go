@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,14 @@ import (
 
 	"github.com/boughdev/bough/host/session/sessionpb"
 )
+
+func decodePayload(value []byte) (*sessionpb.Payload, error) {
+	plain, err := unpack(value)
+	if err != nil {
+		return nil, err
+	}
+	return parsePayload(plain)
+}
 
 func FuzzPayloadCodec(f *testing.F) {
 	for _, s := range []string{"", "short", strings.Repeat("func main() { return nil }\n", 50)} {
@@ -126,4 +135,49 @@ func TestRealisticItemsShrink(t *testing.T) {
 	if ratio > 0.46 {
 		t.Errorf("items are stored as %.3f of their size, and 0.45 is wanted", ratio)
 	}
+}
+
+func TestRealisticItemsShrinkMoreTogether(t *testing.T) {
+	var plain, packed int
+	var some [][]byte
+	size := 0
+	for _, p := range sampleItems(1, 4000) {
+		raw, err := proto.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain += len(raw)
+		if len(some) == bundleItems || size+len(raw) > bundleBytes {
+			packed += len(encodeBundle(some))
+			some, size = nil, 0
+		}
+		some, size = append(some, raw), size+len(raw)
+	}
+	packed += len(encodeBundle(some))
+	ratio := float64(packed) / float64(plain)
+	t.Logf("%d bytes an item, stored as %.3f of that", plain/4000, ratio)
+	if ratio > 0.35 {
+		t.Errorf("settled items are stored as %.3f of their size, and 0.35 is wanted", ratio)
+	}
+}
+
+func FuzzBundle(f *testing.F) {
+	f.Add(encodeBundle([][]byte{{8, 2}}))
+	f.Add(encodeBundle([][]byte{{8, 2}, {}, bytes.Repeat([]byte("what was said "), 90)}))
+	f.Add([]byte{codedBundle1, 0})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		plains, err := unpackAll(value)
+		if err != nil {
+			return
+		}
+		if len(plains) != held(value) {
+			t.Fatalf("%d items, and %d were told", len(plains), held(value))
+		}
+		if len(plains) > 1 {
+			again, err := unpackAll(encodeBundle(plains))
+			if err != nil || !slices.EqualFunc(plains, again, bytes.Equal) {
+				t.Fatalf("items changed on their way: %v", err)
+			}
+		}
+	})
 }

@@ -174,6 +174,10 @@ func TestADamagedRecordCostsOneSession(t *testing.T) {
 			t.Errorf("session %s: damage %v", rec.ID(), rec.Damage())
 		}
 	}
+	if rec, err := s.Latest(ctx, good.Record().Folder()); recs[0].Damage() == nil && (err != nil || rec.ID() != good.ID()) ||
+		recs[0].Damage() != nil && (err == nil || !strings.Contains(err.Error(), bad.ID())) {
+		t.Errorf("the latest is %s, %v", rec.ID(), err)
+	}
 }
 
 func TestALostSegmentRecordIsToldNotTakenForTheStart(t *testing.T) {

@@ -9,10 +9,12 @@ import (
 	"github.com/boughdev/bough/host/session/sessionpb"
 )
 
-// stored is one item as it lies in the store.
+// stored is one item, or several in a bundle, as it lies in the store. The
+// parent of each but the first is the one before.
 type stored struct {
 	ref, parent Ref
 	value       []byte // nil: it is not there
+	skip, count int    // of a bundle: how many are wanted, after how many that are not
 }
 
 // A group is what one core unpacks at a time: enough to be worth handing over,
@@ -87,7 +89,7 @@ func feed(ctx context.Context, source iter.Seq2[stored, error], todo, inOrder ch
 		}
 	}
 	g := &group{done: make(chan struct{})}
-	bytes := 0
+	items, bytes := 0, 0
 	for s, err := range source {
 		if err != nil {
 			if len(g.in) > 0 && !send(g) {
@@ -97,12 +99,13 @@ func feed(ctx context.Context, source iter.Seq2[stored, error], todo, inOrder ch
 			return
 		}
 		g.in = append(g.in, s)
+		items += s.count
 		bytes += len(s.value)
-		if len(g.in) == groupItems || bytes >= groupBytes {
+		if items >= groupItems || bytes >= groupBytes {
 			if !send(g) {
 				return
 			}
-			g, bytes = &group{done: make(chan struct{})}, 0
+			g, items, bytes = &group{done: make(chan struct{})}, 0, 0
 		}
 	}
 	if len(g.in) > 0 {
@@ -113,24 +116,35 @@ func feed(ctx context.Context, source iter.Seq2[stored, error], todo, inOrder ch
 var errMissing = errors.New("it is not in the store")
 
 func (g *group) decode() {
-	g.out, g.errs = make([]*Item, len(g.in)), make([]error, len(g.in))
-	for i, s := range g.in {
-		g.out[i], g.errs[i] = s.item()
+	for _, s := range g.in {
+		s.each(func(it *Item, err error) {
+			g.out, g.errs = append(g.out, it), append(g.errs, err)
+		})
 	}
 }
 
-// item is the parsed item. With an error it still has its place.
-func (s stored) item() (*Item, error) {
-	it := &Item{Ref: s.ref, Parent: s.parent}
-	if s.value == nil {
-		it.Payload = &sessionpb.Payload{}
-		return it, &DamagedError{s.ref, errMissing}
+// each gives the parsed items. With an error one still has its place.
+func (s stored) each(give func(*Item, error)) {
+	plains, err := [][]byte(nil), errMissing
+	if s.value != nil {
+		plains, err = unpackAll(s.value)
 	}
-	p, err := decodePayload(s.value)
-	if err != nil {
-		it.Payload = &sessionpb.Payload{}
-		return it, &DamagedError{s.ref, err}
+	if err == nil && s.skip+s.count > len(plains) {
+		err = errBundle
 	}
-	it.Payload = p
-	return it, nil
+	parent := s.parent
+	for i := range s.count {
+		it := &Item{Ref: Ref{s.ref.Segment, s.ref.Number + uint64(i)}, Parent: parent}
+		parent = it.Ref
+		itemErr := err
+		if err == nil {
+			it.Payload, itemErr = parsePayload(plains[s.skip+i])
+		}
+		if itemErr != nil {
+			it.Payload = &sessionpb.Payload{}
+			give(it, &DamagedError{it.Ref, itemErr})
+			continue
+		}
+		give(it, nil)
+	}
 }

@@ -69,16 +69,12 @@ func (s *Sessions) AllItems(ctx context.Context, rec Record) iter.Seq2[*Item, er
 				if p.last == 0 {
 					continue
 				}
-				for e, err := range s.st.Scan(ctx, store.Items(p.segment, 1, p.last)) {
-					var number uint64
-					if err == nil {
-						_, number, err = store.SplitNumbered(e.Key)
-					}
+				for st, err := range storedIn(ctx, s.st, p.segment, 1, p.last) {
 					if err != nil {
-						yield(stored{}, fmt.Errorf("read the items of session %s: %w", rec.ID(), err))
+						yield(stored{}, fmt.Errorf("session %s: %w", rec.ID(), err))
 						return
 					}
-					if !yield(stored{ref: Ref{p.segment, number}, value: e.Value}, nil) {
+					if !yield(st, nil) {
 						return
 					}
 				}

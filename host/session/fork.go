@@ -148,11 +148,17 @@ func (s *Sessions) Item(ctx context.Context, ref Ref) (*Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.st.Get(ctx, store.ItemKey(ref.Segment, ref.Number))
-	if err != nil {
-		return nil, fmt.Errorf("read item %s: %w", ref, err)
+	found := stored{ref: ref, count: 1}
+	for st, err := range storedIn(ctx, s.st, ref.Segment, ref.Number, ref.Number) {
+		if err != nil {
+			return nil, fmt.Errorf("read item %s: %w", ref, err)
+		}
+		found = st
 	}
-	return stored{ref: ref, parent: e.Parent, value: entries[0].Value}.item()
+	found.parent = e.Parent
+	var it *Item
+	found.each(func(one *Item, oneErr error) { it, err = one, oneErr })
+	return it, err
 }
 
 // resultOf is the item that answers a call; Root when there is none. It follows

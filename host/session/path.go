@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"sort"
-
-	"github.com/boughdev/bough/host/store"
 )
 
 // Path is the items from the root to a head, in order, known by their
@@ -218,35 +216,28 @@ func (p *Path) stored(ctx context.Context, from, to int) iter.Seq2[stored, error
 // scan does not bring is a lost item; it is told and does not end the rest.
 func (p *Path) storedRun(ctx context.Context, segment, first, last uint64, parent *Ref, yield func(stored, error) bool) bool {
 	want := first
-	emit := func(ref Ref, value []byte) bool {
-		ok := yield(stored{ref: ref, parent: *parent, value: value}, nil)
-		*parent = ref
-		return ok
+	emit := func(s stored) bool {
+		s.parent = *parent
+		want = s.ref.Number + uint64(s.count)
+		*parent = Ref{segment, want - 1}
+		return yield(s, nil)
 	}
-	for e, err := range p.rd.st.Scan(ctx, store.Items(segment, first, last)) {
-		if err != nil {
-			yield(stored{}, fmt.Errorf("read the items of segment %x: %w", segment, err))
-			return false
+	lost := func(before uint64) bool {
+		for want < before {
+			if !emit(stored{ref: Ref{segment, want}, count: 1}) {
+				return false
+			}
 		}
-		_, number, err := store.SplitNumbered(e.Key)
+		return true
+	}
+	for s, err := range storedIn(ctx, p.rd.st, segment, first, last) {
 		if err != nil {
 			yield(stored{}, err)
 			return false
 		}
-		for ; want < number; want++ {
-			if !emit(Ref{segment, want}, nil) {
-				return false
-			}
-		}
-		if !emit(Ref{segment, number}, e.Value) {
-			return false
-		}
-		want = number + 1
-	}
-	for ; want <= last; want++ {
-		if !emit(Ref{segment, want}, nil) {
+		if !lost(s.ref.Number) || !emit(s) {
 			return false
 		}
 	}
-	return true
+	return lost(last + 1)
 }

@@ -214,7 +214,8 @@ func (s *Sessions) List(ctx context.Context, o ListOptions) ([]Record, error) {
 	return records, nil
 }
 
-// Latest is the session last active in a folder, for --continue.
+// Latest is the session last active in a folder, for --continue. One whose
+// record is damaged is refused, so that no other is taken for it.
 func (s *Sessions) Latest(ctx context.Context, folder string) (Record, error) {
 	found, err := s.List(ctx, ListOptions{Folder: folder, Limit: 1})
 	if err != nil {
@@ -222,6 +223,9 @@ func (s *Sessions) Latest(ctx context.Context, folder string) (Record, error) {
 	}
 	if len(found) == 0 {
 		return Record{}, fmt.Errorf("%w in %s: nothing to continue; `bough sessions list` shows all", ErrNotFound, folder)
+	}
+	if err := found[0].Damage(); err != nil {
+		return Record{}, fmt.Errorf("%w; it was the last active one in %s: name another one, of those that `bough sessions list` shows", err, folder)
 	}
 	return found[0], nil
 }

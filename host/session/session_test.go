@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boughdev/bough/host/session"
 	"github.com/boughdev/bough/host/session/sessionpb"
@@ -204,7 +205,8 @@ type plain struct {
 func playTree(t *testing.T, seed uint64) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(seed, 1))
-	s := open(t, memstore.New(), session.Options{})
+	now := time.Now()
+	s := open(t, memstore.New(), session.Options{Now: func() time.Time { return now }})
 	parents := []int{-1} // node 0 is the root
 	texts := []string{""}
 	refs := []session.Ref{session.Root}
@@ -288,6 +290,11 @@ func playTree(t *testing.T, seed uint64) {
 			if _, err := s.Sweep(ctx); err != nil {
 				t.Fatalf("step %d: sweep: %v", step, err)
 			}
+		case k < 97:
+			now = now.Add(time.Duration(r.IntN(30)) * time.Hour)
+			if _, err := s.Settle(ctx, int64(1000+r.IntN(20_000))); err != nil {
+				t.Fatalf("step %d: settle: %v", step, err)
+			}
 		}
 		path, err := p.o.Path(ctx)
 		if err != nil {
@@ -313,51 +320,6 @@ func playTree(t *testing.T, seed uint64) {
 	}
 	if _, err := s.Sweep(ctx); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestAfterDeletingEverythingNoRowIsLeft(t *testing.T) {
-	ctx := context.Background()
-	st := memstore.New()
-	s := open(t, st, session.Options{})
-	o := create(t, s)
-	refs := add(t, o, prompt("one"), text("two"), text("three"))
-	rec, _, err := s.Fork(ctx, o.ID(), refs[1], session.ForkOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.MoveHead(ctx, refs[0], "test"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Delete(ctx, o.ID(), me); !errors.Is(err, store.ErrHeld) {
-		t.Fatalf("deleting an open session = %v, want ErrHeld", err)
-	}
-	if err := o.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Delete(ctx, o.ID(), me); err != nil {
-		t.Fatal(err)
-	}
-	report, err := s.Sweep(ctx)
-	if err != nil || report.Trimmed != 1 {
-		t.Fatalf("sweep = %+v, %v; want the parent's segment trimmed", report, err)
-	}
-	if got := strings.Join(onPath(t, s, rec.Head()), ","); got != "one,two" {
-		t.Fatalf("the fork's path is %q after its parent was deleted", got)
-	}
-	if err := s.Delete(ctx, rec.ID(), me); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Sweep(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for e, err := range st.Scan(ctx, store.Range{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(e.Key) != string(store.SchemaKey()) {
-			t.Errorf("key %x is left", e.Key)
-		}
 	}
 }
 

@@ -190,5 +190,66 @@ func (s *Sessions) trim(ctx context.Context, segment, last uint64) (bool, error)
 	if err := s.deleteRange(ctx, rows); err != nil {
 		return false, err
 	}
-	return true, s.deleteRange(ctx, store.Range{Start: beyond.Start, End: beyond.End})
+	for more := true; more; {
+		more, err = s.trimItems(ctx, segment, last)
+		if err != nil && !isConflict(err) { // they were packed meanwhile: look again
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// trimItems removes a batch of the items after last. What is removed must be
+// what was seen, since they may be packed meanwhile into a bundle that begins
+// with items that are needed.
+func (s *Sessions) trimItems(ctx context.Context, segment, last uint64) (more bool, err error) {
+	beyond := store.Range{Start: store.ItemKey(segment, last+1), End: store.PrefixEnd(store.ItemKey(segment, 0)[:9]), Limit: 1}
+	var first store.Entry
+	for e, err := range s.st.Scan(ctx, beyond) {
+		if err != nil {
+			return false, err
+		}
+		first = e
+	}
+	if first.Version == 0 {
+		return false, nil
+	}
+	var b store.Batch
+	cut, err := cutBundle(&b, first, last)
+	if err != nil {
+		return false, err
+	}
+	if !cut {
+		beyond.KeysOnly, beyond.Limit = true, store.MaxBatchOps
+		for e, err := range s.st.Scan(ctx, beyond) {
+			if err != nil {
+				return false, err
+			}
+			b.Require(e.Key, e.Version)
+			b.Delete(e.Key)
+		}
+		b.Require(first.Key, first.Version)
+	}
+	_, err = s.st.Commit(ctx, b)
+	return true, err
+}
+
+// cutBundle leaves of a bundle that begins before it only the items up to last.
+func cutBundle(b *store.Batch, e store.Entry, last uint64) (cut bool, err error) {
+	segment, number, err := store.SplitNumbered(e.Key)
+	if err != nil {
+		return false, err
+	}
+	begin := number + 1 - min(uint64(held(e.Value)), number)
+	if begin > last {
+		return false, nil
+	}
+	plains, err := unpackAll(e.Value)
+	if err != nil {
+		return false, fmt.Errorf("cut the bundle of item %s: %w", Ref{segment, last}, err)
+	}
+	b.Require(e.Key, e.Version)
+	b.Delete(e.Key)
+	b.Put(store.ItemKey(segment, last), encodeBundle(plains[:last+1-begin]))
+	return true, nil
 }

@@ -1308,6 +1308,7 @@ type Segment struct {
 	Base          *Ref                   `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`       // the parent of its first item, for a fork
 	Session       string                 `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"` // that writes into it
 	CreatedUnixMs int64                  `protobuf:"varint,3,opt,name=created_unix_ms,json=createdUnixMs,proto3" json:"created_unix_ms,omitempty"`
+	Settled       uint64                 `protobuf:"varint,4,opt,name=settled,proto3" json:"settled,omitempty"` // items up to this number lie in bundles, where that is shorter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1359,6 +1360,13 @@ func (x *Segment) GetSession() string {
 func (x *Segment) GetCreatedUnixMs() int64 {
 	if x != nil {
 		return x.CreatedUnixMs
+	}
+	return 0
+}
+
+func (x *Segment) GetSettled() uint64 {
+	if x != nil {
+		return x.Settled
 	}
 	return 0
 }
@@ -1654,11 +1662,12 @@ const file_session_proto_rawDesc = "" +
 	"\x11cache_read_tokens\x18\x03 \x01(\x04R\x0fcacheReadTokens\x12,\n" +
 	"\x12cache_write_tokens\x18\x04 \x01(\x04R\x10cacheWriteTokens\x12\x1a\n" +
 	"\brequests\x18\x05 \x01(\x04R\brequests\x12\x14\n" +
-	"\x05turns\x18\x06 \x01(\x04R\x05turns\"v\n" +
+	"\x05turns\x18\x06 \x01(\x04R\x05turns\"\x90\x01\n" +
 	"\aSegment\x12)\n" +
 	"\x04base\x18\x01 \x01(\v2\x15.bough.session.v1.RefR\x04base\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12&\n" +
-	"\x0fcreated_unix_ms\x18\x03 \x01(\x03R\rcreatedUnixMs\"\x94\x01\n" +
+	"\x0fcreated_unix_ms\x18\x03 \x01(\x03R\rcreatedUnixMs\x12\x18\n" +
+	"\asettled\x18\x04 \x01(\x04R\asettled\"\x94\x01\n" +
 	"\bHeadMove\x12)\n" +
 	"\x04from\x18\x01 \x01(\v2\x15.bough.session.v1.RefR\x04from\x12%\n" +
 	"\x02to\x18\x02 \x01(\v2\x15.bough.session.v1.RefR\x02to\x12\x14\n" +
