@@ -11,9 +11,10 @@ PREFIX ?= $(HOME)/.local
 LINT   := $(GO) tool -modfile=tools/lint/go.mod golangci-lint
 BUF    := $(GO) tool -modfile=tools/proto/go.mod buf
 FUZZTIME ?= 60s
+CHAOSPOINTS ?= 200
 export CGO_ENABLED ?= 0
 
-.PHONY: build run demo test lint fuzz bench proto proto-check install clean help
+.PHONY: build run demo test lint fuzz chaos bench proto proto-check install clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,6 +38,9 @@ lint: ## vet, golangci-lint, formatting
 
 fuzz: ## each fuzz target for FUZZTIME
 	sh contrib/dev/fuzz.sh $(FUZZTIME)
+
+chaos: ## kill bough's processes at CHAOSPOINTS points of scripted sessions
+	$(GO) test -timeout 60m -run TestKills -v ./contrib/chaos -chaos.points $(CHAOSPOINTS)
 
 bench: ## the benchmarks; docs/performance.md says what they measure
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./host/... ./plugins/...

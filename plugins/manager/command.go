@@ -33,8 +33,8 @@ type Command struct {
 	Logger       *slog.Logger  // nil: slog.Default()
 	StartTimeout time.Duration // 0: 10 s
 	// Restarts is how often the plugin is started again after a crash or a
-	// failed start before it is disabled; 0: once. Crashes are forgotten after
-	// a minute of running.
+	// failed start before it is disabled for a minute; 0: once. Crashes are
+	// forgotten after a minute of running.
 	Restarts int
 }
 

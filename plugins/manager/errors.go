@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // ErrStopped is the failure of a plugin whose user has stopped it.
@@ -44,15 +45,16 @@ func (e *StartError) Error() string {
 // Unwrap is the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// DisabledError says that a plugin crashed too often to be tried again.
+// DisabledError says that a plugin crashed too often to be tried again at once.
 type DisabledError struct {
 	Plugin string
-	Err    error // how it ended the last time
+	Until  time.Time // when it is tried again
+	Err    error     // how it ended the last time
 }
 
-// Error names the plugin, the last reason, and what to do.
+// Error names the plugin, until when, and the last reason.
 func (e *DisabledError) Error() string {
-	return fmt.Sprintf("plugin %s is switched off until bough is started again, because it failed repeatedly: %v", e.Plugin, e.Err)
+	return fmt.Sprintf("plugin %s is switched off until %s, because it failed repeatedly: %v", e.Plugin, e.Until.Format(time.TimeOnly), e.Err)
 }
 
 // Unwrap is how it ended the last time.

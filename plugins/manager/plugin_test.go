@@ -109,6 +109,7 @@ func TestDeathDuringACall(t *testing.T) {
 	}
 }
 
+// The second crash switches a plugin off, for a minute.
 func TestSecondCrashDisables(t *testing.T) {
 	tools := newTools(t, "tools")
 	for range 2 {
@@ -123,6 +124,12 @@ func TestSecondCrashDisables(t *testing.T) {
 	}
 	if got := tools.Status(); got.State != Disabled || !strings.Contains(got.Reason, "I die") {
 		t.Errorf("got %+v", got)
+	}
+	tools.supervisor.mu.Lock()
+	tools.failed = tools.failed.Add(-forgiveAfter) // a minute later
+	tools.supervisor.mu.Unlock()
+	if r, err := call(t, tools, "echo", "{}"); err != nil || r.Text != "{}" {
+		t.Errorf("after a minute: %+v, %v", r, err)
 	}
 }
 

@@ -19,7 +19,8 @@ const (
 	Starting
 	// Running: its process answers.
 	Running
-	// Disabled: it failed too often; Status.Reason says how.
+	// Disabled: it failed too often, and is not tried again for a minute;
+	// Status.Reason says how.
 	Disabled
 	// Stopped: its user has stopped it.
 	Stopped
@@ -43,7 +44,9 @@ const (
 	// one waits four times as long.
 	firstBackoff = 200 * time.Millisecond
 	// forgiveAfter is how long a process must run for earlier crashes to be
-	// forgotten.
+	// forgotten, and how long a plugin is left alone that failed too often.
+	// Who works on for hours with one bough must not be without its tools for
+	// good.
 	forgiveAfter = time.Minute
 )
 
@@ -90,9 +93,9 @@ func (s *supervisor) use(ctx context.Context) (*process, error) {
 	case s.current != nil:
 		defer s.mu.Unlock()
 		return s.current, nil
-	case s.failures > s.command.Restarts:
+	case s.disabled():
 		defer s.mu.Unlock()
-		return nil, &DisabledError{Plugin: s.command.Name, Err: s.reason}
+		return nil, &DisabledError{Plugin: s.command.Name, Until: s.failed.Add(forgiveAfter), Err: s.reason}
 	}
 	start := s.start
 	if start == nil {
@@ -107,6 +110,11 @@ func (s *supervisor) use(ctx context.Context) (*process, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// disabled tells whether the plugin failed too often of late. The lock is held.
+func (s *supervisor) disabled() bool {
+	return s.failures > s.command.Restarts && time.Since(s.failed) < forgiveAfter
 }
 
 // backoff is when the next start may be. The lock is held.
@@ -221,7 +229,7 @@ func (s *supervisor) Status() Status {
 		status.State = Stopped
 	case s.current != nil && s.current.child.running():
 		status.State, status.PID = Running, s.current.child.pid()
-	case s.failures > s.command.Restarts:
+	case s.disabled():
 		status.State = Disabled
 	case s.start != nil:
 		status.State = Starting
