@@ -14,7 +14,7 @@ FUZZTIME ?= 60s
 CHAOSPOINTS ?= 200
 export CGO_ENABLED ?= 0
 
-.PHONY: build run demo test lint fuzz chaos bench proto proto-check install clean help
+.PHONY: build run demo test lint fuzz chaos bench bench-go proto proto-check install clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -42,7 +42,10 @@ fuzz: ## each fuzz target for FUZZTIME
 chaos: ## kill bough's processes at CHAOSPOINTS points of scripted sessions
 	$(GO) test -timeout 60m -run TestKills -v ./contrib/chaos -chaos.points $(CHAOSPOINTS)
 
-bench: ## the benchmarks; docs/performance.md says what they measure
+bench: ## measure what users notice, and write docs/performance.md (some minutes)
+	$(GO) run ./contrib/bench -o docs/performance.md
+
+bench-go: ## the benchmarks of the packages, for work on one of them
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./host/... ./plugins/...
 
 proto: ## generate the protobuf code

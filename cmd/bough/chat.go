@@ -33,7 +33,7 @@ func runChat(ctx context.Context, env *environment, o *runOptions) (err error) {
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 
-	a, err := env.openSessions(ctx)
+	a, err := env.openSessions(ctx, func(a *app) { a.warm(o.modelName()) })
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func runPrint(ctx context.Context, env *environment, o *runOptions) (err error) 
 	if err != nil {
 		return err
 	}
-	a, err := env.openSessions(ctx)
+	a, err := env.openSessions(ctx, func(a *app) { a.warm(o.modelName()) })
 	if err != nil {
 		return err
 	}
@@ -190,9 +190,11 @@ func (o *runOptions) sessionID(ctx context.Context, a *app, folder string) (stri
 	switch {
 	case o.session != "":
 		rec, err := a.sessions.Find(ctx, o.session)
+		a.warm(rec.Proto().GetModel())
 		return rec.ID(), err
 	case o.cont:
 		rec, err := a.sessions.Latest(ctx, folder)
+		a.warm(rec.Proto().GetModel())
 		return rec.ID(), err
 	}
 	return "", nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -37,8 +36,8 @@ func newSessionsForkCommand(env *environment) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := keepOutputs(cmd.Context(), a, rec.ID(), child); err != nil {
-					fmt.Fprintf(env.stderr, "bough: %v\n", err)
+				if err := outputs.New(a.layout.outputs()).CopyTo(rec.ID(), child.ID()); err != nil {
+					fmt.Fprintf(env.stderr, "bough: the fork was made, but not all retained outputs came along: %v\n", err)
 				}
 				if asJSON {
 					return writeJSON(env.stdout, struct {
@@ -54,38 +53,6 @@ func newSessionsForkCommand(env *environment) *cobra.Command {
 	cmd.Flags().StringVar(&at, "at", "", "the item, as `bough sessions tree` shows it (default: the head)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
-}
-
-// keepOutputs gives a fork the retained outputs that its path refers to.
-func keepOutputs(ctx context.Context, a *app, parent string, child session.Record) error {
-	path, err := a.sessions.Path(ctx, child.Head())
-	if err != nil {
-		return err
-	}
-	var ids []string
-	for i := range path.Len() {
-		e, err := path.Entry(ctx, i)
-		if err != nil {
-			return err
-		}
-		if e.Kind != session.KindToolResult {
-			continue
-		}
-		it, err := a.sessions.Item(ctx, e.Ref)
-		if err != nil {
-			continue // a damaged result refers to nothing
-		}
-		if id := it.Payload.GetToolResult().GetOutputId(); id != "" {
-			ids = append(ids, id)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	if err := outputs.New(a.layout.outputs()).CopyTo(parent, child.ID(), ids); err != nil {
-		return fmt.Errorf("the fork was made, but not all retained outputs came along: %w", err)
-	}
-	return nil
 }
 
 func newSessionsExportCommand(env *environment) *cobra.Command {

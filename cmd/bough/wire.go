@@ -22,20 +22,24 @@ import (
 	"github.com/boughdev/bough/host/tool"
 	"github.com/boughdev/bough/host/tool/outputs"
 	"github.com/boughdev/bough/plugins/manager"
+	"github.com/boughdev/bough/plugins/workspace"
 )
 
 // app is the parts of one bough process, put together. It is the only place
 // that knows them all.
 type app struct {
+	self     string // the program, which plugins are started with
 	layout   layout
 	log      *slog.Logger
 	storage  *manager.Storage
 	sessions *session.Sessions
+	models   *manager.Models
 	closers  []func() error // called last to first
 }
 
-// open attaches to the storage of the state directory and starts nothing else.
-func (env *environment) open(ctx context.Context) (a *app, err error) {
+// open attaches to the storage of the state directory. What else is started
+// meanwhile starts beside it; all else that is slow comes after.
+func (env *environment) open(ctx context.Context, beside ...func(*app)) (a *app, err error) {
 	a = &app{}
 	defer func() {
 		if err != nil {
@@ -49,11 +53,18 @@ func (env *environment) open(ctx context.Context) (a *app, err error) {
 	if err := a.openLog(); err != nil {
 		return a, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return a, fmt.Errorf("find the program to start the storage process with: %w", err)
+	if a.self, err = os.Executable(); err != nil {
+		return a, fmt.Errorf("find the program to start plugins with: %w", err)
 	}
-	command := []string{self, "plugin", "serve", "storage", "--state-dir", a.layout.root}
+	a.models = manager.NewModels(manager.Command{
+		Name: "models", Path: filepath.Join(filepath.Dir(a.self), "bough-models"), Logger: a.log,
+		PassEnv: []string{"BOUGH_OPENAI_COMPATIBLE_*", "OPENAI_API_KEY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"},
+	})
+	a.closers = append(a.closers, func() error { return a.models.Stop(context.Background()) })
+	for _, begin := range beside {
+		begin(a)
+	}
+	command := []string{a.self, "plugin", "serve", "storage", "--state-dir", a.layout.root}
 	if env.ephemeral {
 		command = append(command, "--linger", "50ms")
 	}
@@ -85,13 +96,20 @@ func closeAndWait(ctx context.Context, s *manager.Storage) error {
 	return err
 }
 
+// warm starts the model plugin, if that has the model, in the background.
+func (a *app) warm(modelName string) {
+	if strings.HasPrefix(modelName, compatible) {
+		a.models.Warm()
+	}
+}
+
 // openSessions also reads what kind of store it is.
-func (env *environment) openSessions(ctx context.Context) (*app, error) {
+func (env *environment) openSessions(ctx context.Context, beside ...func(*app)) (*app, error) {
 	ceiling, err := numberFrom("BOUGH_MAX_EAGER_LOAD_MB", 64)
 	if err != nil {
 		return nil, err
 	}
-	a, err := env.open(ctx)
+	a, err := env.open(ctx, beside...)
 	if err != nil {
 		return nil, err
 	}
@@ -149,22 +167,27 @@ type engineOptions struct {
 	time     time.Duration
 }
 
-// engine puts the engine together. Plugins start with their first use.
+// engine puts the engine together. Plugins start with their first use; the
+// workspace, which most turns need, a little earlier.
 func (a *app) engine(ctx context.Context, o engineOptions) (*engine.Engine, error) {
-	self, err := os.Executable()
+	specs, err := workspace.Specs()
 	if err != nil {
-		return nil, fmt.Errorf("find the program to start plugins with: %w", err)
+		return nil, err
 	}
 	ws := manager.NewWorkspace(manager.Command{
-		Name: "workspace", Path: self,
+		Name: "workspace", Path: a.self,
 		Args: []string{"plugin", "serve", "workspace", "--outputs", a.layout.outputs()},
 		// What a shell command of the model may see of our environment is
 		// decided there; these are what it needs to decide.
 		PassEnv: []string{"BOUGH_BASH", "TMPDIR", "TMP", "TEMP", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
 			"http_proxy", "https_proxy", "all_proxy", "no_proxy"},
 		Logger: a.log,
+	}, specs)
+	soon := time.AfterFunc(workspaceDelay, ws.Warm)
+	a.closers = append(a.closers, func() error {
+		soon.Stop()
+		return ws.Stop(context.Background())
 	})
-	a.closers = append(a.closers, func() error { return ws.Stop(context.Background()) })
 	tools := tool.NewRegistry(tool.Limits{}, outputs.New(a.layout.outputs()))
 	if err := tools.Add(ctx, "workspace", ws); err != nil {
 		return nil, err
@@ -174,31 +197,33 @@ func (a *app) engine(ctx context.Context, o engineOptions) (*engine.Engine, erro
 		return nil, usagef("%w", err)
 	}
 	return engine.New(ctx, engine.Config{
-		Sessions: a.sessions, Models: a.models(self), Tools: tools, Workspace: ws,
+		Sessions: a.sessions, Models: a.provider(), Tools: tools, Workspace: ws,
 		Policy: rules, Asker: o.asker, Logger: a.log, Resume: o.resume,
 		Limits: engine.Limits{MaxTurns: o.maxTurns, TurnTime: o.time},
 	})
 }
 
-// models finds providers by the names of their models. The model plugin is
-// started when one of its models is first asked.
-func (a *app) models(self string) func(context.Context, string) (model.Provider, error) {
+// workspaceDelay is when the workspace is started though no tool was called:
+// while the model thinks. An answer that comes sooner does not wait for the
+// processor that it takes.
+const workspaceDelay = 150 * time.Millisecond
+
+// compatible begins the names of the models of the model plugin.
+const compatible = "openai-compatible/"
+
+// provider finds providers by the names of their models.
+func (a *app) provider() func(context.Context, string) (model.Provider, error) {
 	scripts, rules := script.New(), practice.New()
-	providers := manager.NewModels(manager.Command{
-		Name: "models", Path: filepath.Join(filepath.Dir(self), "bough-models"), Logger: a.log,
-		PassEnv: []string{"BOUGH_OPENAI_COMPATIBLE_*", "OPENAI_API_KEY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"},
-	})
-	a.closers = append(a.closers, func() error { return providers.Stop(context.Background()) })
 	return func(_ context.Context, name string) (model.Provider, error) {
 		switch {
 		case name == practice.Name:
 			return rules, nil
 		case strings.HasPrefix(name, script.Prefix):
 			return scripts, nil
-		case strings.HasPrefix(name, "openai-compatible/"):
-			return providers, nil
+		case strings.HasPrefix(name, compatible):
+			return a.models, nil
 		}
-		return nil, fmt.Errorf("there is no model %q: `practice` needs no key, `openai-compatible/NAME` is any Chat Completions server, and `%sFILE` replays a file", name, script.Prefix)
+		return nil, fmt.Errorf("there is no model %q: `practice` needs no key, `%sNAME` is any Chat Completions server, and `%sFILE` replays a file", name, compatible, script.Prefix)
 	}
 }
 

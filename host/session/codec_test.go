@@ -121,46 +121,6 @@ func TestDamageOfAPayloadIsNoticed(t *testing.T) {
 	}
 }
 
-func TestRealisticItemsShrink(t *testing.T) {
-	var plain, packed int
-	for _, p := range sampleItems(1, 4000) {
-		v, size, err := encodePayload(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plain, packed = plain+size, packed+len(v)
-	}
-	ratio := float64(packed) / float64(plain)
-	t.Logf("%d bytes an item, stored as %.3f of that", plain/4000, ratio)
-	if ratio > 0.46 {
-		t.Errorf("items are stored as %.3f of their size, and 0.45 is wanted", ratio)
-	}
-}
-
-func TestRealisticItemsShrinkMoreTogether(t *testing.T) {
-	var plain, packed int
-	var some [][]byte
-	size := 0
-	for _, p := range sampleItems(1, 4000) {
-		raw, err := proto.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plain += len(raw)
-		if len(some) == bundleItems || size+len(raw) > bundleBytes {
-			packed += len(encodeBundle(some))
-			some, size = nil, 0
-		}
-		some, size = append(some, raw), size+len(raw)
-	}
-	packed += len(encodeBundle(some))
-	ratio := float64(packed) / float64(plain)
-	t.Logf("%d bytes an item, stored as %.3f of that", plain/4000, ratio)
-	if ratio > 0.35 {
-		t.Errorf("settled items are stored as %.3f of their size, and 0.35 is wanted", ratio)
-	}
-}
-
 func FuzzBundle(f *testing.F) {
 	f.Add(encodeBundle([][]byte{{8, 2}}))
 	f.Add(encodeBundle([][]byte{{8, 2}, {}, bytes.Repeat([]byte("what was said "), 90)}))

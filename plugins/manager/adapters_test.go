@@ -62,7 +62,7 @@ func TestCallWithAnEndedContextIsNotBegun(t *testing.T) {
 func newTestWorkspace(t *testing.T) *Workspace {
 	mark := "mark-" + t.Name()
 	leaveNothing(t, mark)
-	w := NewWorkspace(command(t, "workspace", mark))
+	w := NewWorkspace(command(t, "workspace", mark), nil)
 	t.Cleanup(func() {
 		if err := w.Stop(timeout(t, 10*time.Second)); err != nil {
 			t.Error(err)

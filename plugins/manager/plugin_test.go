@@ -430,7 +430,7 @@ func TestStopCallsTheCloseOfThePlugin(t *testing.T) {
 	left := filepath.Join(t.TempDir(), "left")
 	c := command(t, "workspace")
 	c.Env = append(c.Env, "TEST_LEAVE_FILE="+left)
-	w := NewWorkspace(c)
+	w := NewWorkspace(c, nil)
 	if err := w.Open(timeout(t, 10*time.Second), workspace.Session{ID: "s", Folder: "/"}); err != nil {
 		t.Fatal(err)
 	}

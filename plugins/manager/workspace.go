@@ -23,8 +23,10 @@ type Workspace struct {
 }
 
 // NewWorkspace is the workspace of a plugin that is started by the first use.
-func NewWorkspace(c Command) *Workspace {
+// To list its tools is none if they are known.
+func NewWorkspace(c Command, known []tool.Spec) *Workspace {
 	tools := NewTools(c)
+	tools.specs = known
 	w := &Workspace{supervisor: tools.supervisor, tools: tools, open: map[string]workspace.Session{}}
 	w.prepare = w.reopen
 	return w

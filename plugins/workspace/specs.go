@@ -40,8 +40,9 @@ var tools = map[string]toolKind{
 
 func names() []string { return slices.Sorted(maps.Keys(tools)) }
 
-// specs describes the tools, by name.
-func specs() ([]tool.Spec, error) {
+// Specs describes the tools, by name. The host that starts its own workspace
+// knows them without asking it.
+func Specs() ([]tool.Spec, error) {
 	var list []tool.Spec
 	for _, name := range names() {
 		description, err := texts.ReadFile("tools/" + name + ".md")

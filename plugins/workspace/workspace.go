@@ -73,7 +73,7 @@ func New(o Options) *Workspace {
 }
 
 // Tools implements tool.Provider.
-func (w *Workspace) Tools(context.Context) ([]tool.Spec, error) { return specs() }
+func (w *Workspace) Tools(context.Context) ([]tool.Spec, error) { return Specs() }
 
 // Open implements workspace.Workspace. The folder need not be there yet; a
 // call in one that is not there fails and says so.

@@ -182,14 +182,13 @@ func (s *Store) RemoveSession(session string) error {
 	return nil
 }
 
-// CopyTo gives a fork the outputs that its path refers to, under the same ids.
-// They are linked, so that no bytes are copied, where the file system can do
-// that. One that the parent no longer has is left out, and one that the fork
-// has already stays.
-func (s *Store) CopyTo(parent, fork string, ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
+// CopyTo gives a fork the outputs of its parent, under the same ids. They are
+// linked, so that no bytes are copied, where the file system can do that. One
+// that the fork has already stays.
+//
+// Those that the fork's path does not refer to come along: to know which it
+// does, a million items would have to be read.
+func (s *Store) CopyTo(parent, fork string) error {
 	from, err := s.session(parent, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -197,7 +196,11 @@ func (s *Store) CopyTo(parent, fork string, ids []string) error {
 	if err != nil {
 		return fmt.Errorf("open the outputs of session %s: %w", parent, err)
 	}
-	from.Close()
+	defer from.Close()
+	ids, err := names(from)
+	if err != nil {
+		return fmt.Errorf("list the outputs of session %s: %w", parent, err)
+	}
 	to, err := s.session(fork, true)
 	if err != nil {
 		return fmt.Errorf("open the outputs of session %s: %w", fork, err)
@@ -209,8 +212,8 @@ func (s *Store) CopyTo(parent, fork string, ids []string) error {
 	}
 	defer top.Close()
 	for _, id := range ids {
-		if !idForm.MatchString(id) {
-			return fmt.Errorf("give output %q to session %s: that is no id of an output", id, fork)
+		if info, err := from.Lstat(id); !idForm.MatchString(id) || err != nil || !info.Mode().IsRegular() {
+			continue // it is no output, or gone by now
 		}
 		if err := link(top, filepath.Join(parent, id), filepath.Join(fork, id)); err != nil {
 			return fmt.Errorf("give output %s of session %s to session %s: %w", id, parent, fork, err)

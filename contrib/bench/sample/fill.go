@@ -1,0 +1,70 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/boughdev/bough/host/session"
+	"github.com/boughdev/bough/host/session/sessionpb"
+	"github.com/boughdev/bough/host/store"
+)
+
+// Shape is what a store is filled with.
+type Shape struct {
+	Seed     uint64
+	Sessions int
+	Items    int // of each session
+	// Folder is where the sessions work; each has a tenth of them beside it if
+	// it is empty.
+	Folder string
+}
+
+// batchItems are appended at once.
+const batchItems = 400
+
+// Fill adds sessions to a store and returns their ids, the oldest first. It
+// does not wait until they are durable.
+func Fill(ctx context.Context, sessions *session.Sessions, shape Shape) (ids []string, err error) {
+	s, err := New(shape.Seed)
+	if err != nil {
+		return nil, err
+	}
+	for n := range shape.Sessions {
+		folder := shape.Folder
+		if folder == "" {
+			folder = fmt.Sprintf("/home/ada/project%d", n%10)
+		}
+		o, err := sessions.New(ctx, session.NewOptions{Folder: folder, Model: "practice", Holder: store.Holder{Program: "bench"}})
+		if err != nil {
+			return ids, err
+		}
+		if err := fillOne(ctx, o, s, shape.Items); err != nil {
+			return ids, err
+		}
+		ids = append(ids, o.ID())
+		if err := o.Close(ctx); err != nil {
+			return ids, err
+		}
+	}
+	return ids, nil
+}
+
+func fillOne(ctx context.Context, o *session.Session, s *Sampler, items int) error {
+	s.todo = nil // a session begins with a prompt
+	for items > 0 {
+		batch := make([]*sessionpb.Payload, min(items, batchItems))
+		for i := range batch {
+			batch[i] = s.Next()
+		}
+		items -= len(batch)
+		if _, err := o.Append(ctx, batch, session.AppendOptions{Durability: store.Async}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Now is a moment after all samples, at which they are settled: for the clock
+// of session.Options.
+func Now() time.Time { return time.UnixMilli(begin).AddDate(10, 0, 0) }
