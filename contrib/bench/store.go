@@ -47,7 +47,7 @@ func fill(ctx context.Context, state string, shape sample.Shape, settled bool) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	sessions, err := session.Open(ctx, st, session.Options{Now: sample.Now})
+	sessions, err := session.Open(ctx, st, session.Options{Now: sample.Clock()})
 	if err != nil {
 		return nil, err
 	}

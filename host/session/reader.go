@@ -34,10 +34,11 @@ func (s *Sessions) reader() *reader {
 	return &reader{st: s.st, segments: map[uint64]*rows{}}
 }
 
-// firstStep rows are read at first: enough for a window near the head. Each
-// further step is four times as long, so that a whole path is a few reads.
+// firstStep rows are read at first: some steps of a turn near the head, or a few
+// full blocks, 50 KB, elsewhere. Each further step is four times as long, so
+// that a whole path is a few reads.
 const (
-	firstStep = 48
+	firstStep = 8
 	mostStep  = 4096
 )
 

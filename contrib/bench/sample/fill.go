@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/boughdev/bough/host/session"
@@ -65,6 +66,10 @@ func fillOne(ctx context.Context, o *session.Session, s *Sampler, items int) err
 	return nil
 }
 
-// Now is a moment after all samples, at which they are settled: for the clock
-// of session.Options.
-func Now() time.Time { return time.UnixMilli(begin).AddDate(10, 0, 0) }
+// Clock is the clock of session.Options for Fill and what comes after: all
+// samples are old by it, and settled. No two calls give the same time.
+func Clock() func() time.Time {
+	var calls atomic.Int64
+	later := time.UnixMilli(begin).AddDate(10, 0, 0)
+	return func() time.Time { return later.Add(time.Duration(calls.Add(1)) * time.Millisecond) }
+}
