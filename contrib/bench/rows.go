@@ -13,6 +13,7 @@ var (
 	long    = sample.Shape{Seed: 1, Sessions: 1, Items: 20_000}
 	longer  = sample.Shape{Seed: 2, Sessions: 1, Items: 100_000}
 	longest = sample.Shape{Seed: 3, Sessions: 1, Items: 1_000_000}
+	loose   = sample.Shape{Seed: 1, Sessions: 1, Items: 20_000, Loose: true}
 	many    = sample.Shape{Seed: 4, Sessions: 5000, Items: 20}
 )
 
@@ -28,10 +29,9 @@ func rows() []row {
 		{"head move on 1,000,000 items: in the process, stored", "< 10 ms, < 4 KB", headMove},
 		{"picker over 5,000 sessions: in the process, from the CLI", "< 150 ms", picker},
 		{"append of a 3-item step, one session: share of the disk's sync rate", "≥ 0.8", appendSteps},
-		{"load a path of 100,000 items, as written", "≥ 400 MB/s", load(false)},
-		{"load a path of 100,000 items, packed", "≥ 400 MB/s", load(true)},
-		{"stored size of items, as written", "≤ 0.45 ×", stored(false, 0.45)},
-		{"stored size of items, packed", "≤ 0.35 ×", stored(true, 0.35)},
+		{"load a path of 100,000 items", "≥ 400 MB/s", load},
+		{"stored size of items, as written", "≤ 0.45 ×", stored(loose, 0.45)},
+		{"stored size of items, packed", "≤ 0.35 ×", stored(longer, 0.35)},
 		{"resume 20,000 items headless until the request has left", "< 300 ms", resume},
 		{"shell call beyond what bash takes", "< 3 ms", goBench("./plugins/workspace/shell", "BenchmarkOverhead", "ms/over", 1, "ms", 3, false)},
 		{"plugin call, 1 KB each way", "< 0.3 ms", goBench("./plugins/manager", "BenchmarkToolCall/echo", "ns/op", 1e-6, "ms", 0.3, false)},

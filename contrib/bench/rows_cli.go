@@ -179,13 +179,13 @@ func resume(ctx context.Context, l *lab) (string, bool, error) {
 		return "", false, err
 	}
 	var arrived time.Time
-	size := 0
+	size := int64(0)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
+		n, err := io.Copy(io.Discard, r.Body)
 		if err != nil {
 			return // the row fails, as bough does
 		}
-		arrived, size = time.Now(), len(body)
+		arrived, size = time.Now(), n
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, ev := range modeltest.Text("Hello.").Events {
 			fmt.Fprintf(w, "data: %s\n\n", ev)

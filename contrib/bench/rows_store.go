@@ -44,45 +44,24 @@ func open(shape sample.Shape, bar time.Duration, mb float64) measure {
 	}
 }
 
-// load reads a whole path; as it is packed, after a compaction.
-func load(packed bool) measure {
-	return func(ctx context.Context, l *lab) (string, bool, error) {
-		m, err := l.longer(ctx, packed)
-		if err != nil {
-			return "", false, err
-		}
-		p, err := l.probe(ctx, "load", m, 5)
-		if err != nil {
-			return "", false, err
-		}
-		rate := float64(p.Bytes) / 1e6 / p.Took.Seconds()
-		return fmt.Sprintf("%.0f MB/s", rate), rate >= 400, nil
-	}
-}
-
-// longer is the store of the longer session, packed or not.
-func (l *lab) longer(ctx context.Context, packed bool) (made, error) {
+// load reads a whole path.
+func load(ctx context.Context, l *lab) (string, bool, error) {
 	m, err := l.store(ctx, longer)
-	if err != nil || !packed {
-		return m, err
+	if err != nil {
+		return "", false, err
 	}
-	state := l.path("packed")
-	if _, err := os.Stat(state); err == nil {
-		return made{state, m.ids}, nil
+	p, err := l.probe(ctx, "load", m, 9)
+	if err != nil {
+		return "", false, err
 	}
-	if err := os.CopyFS(state, os.DirFS(m.state)); err != nil {
-		return m, err
-	}
-	if err := must(l.bough(ctx, state, "", "storage", "compact")); err != nil {
-		return m, err
-	}
-	return made{state, m.ids}, endStorage(state)
+	rate := float64(p.Bytes) / 1e6 / p.Took.Seconds()
+	return fmt.Sprintf("%.0f MB/s", rate), rate >= 400, nil
 }
 
 // stored is the size of all item rows, as a share of the payloads.
-func stored(packed bool, bar float64) measure {
+func stored(shape sample.Shape, bar float64) measure {
 	return func(ctx context.Context, l *lab) (string, bool, error) {
-		m, err := l.longer(ctx, packed)
+		m, err := l.store(ctx, shape)
 		if err != nil {
 			return "", false, err
 		}
@@ -91,7 +70,7 @@ func stored(packed bool, bar float64) measure {
 			return "", false, err
 		}
 		share := p.Stored / float64(p.Bytes)
-		return fmt.Sprintf("%.3f ×, with keys and tables %.3f × on the disk", share, usage(m.state)*1e6/float64(p.Bytes)), share <= bar, nil
+		return fmt.Sprintf("%.3f ×", share), share <= bar, nil
 	}
 }
 

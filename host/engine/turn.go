@@ -67,6 +67,9 @@ func (l *Live) runTurn(ctx context.Context, turn *Turn, s start, stored chan<- e
 	l.free()
 	l.events.publish(TurnEnded{r.outcome})
 	close(turn.done)
+	if err := l.sess.Settle(context.WithoutCancel(ctx)); err != nil {
+		l.e.Logger.WarnContext(ctx, "items were not packed", "session", l.id, "error", err)
+	}
 }
 
 // steps asks the model and carries out its calls until an answer has none.

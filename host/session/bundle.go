@@ -27,7 +27,7 @@ const (
 	bundleBytes = 256 << 10
 )
 
-var bundlers = sync.Pool{New: func() any { return newEncoder(zstd.SpeedBetterCompression) }}
+var bundlers = sync.Pool{New: func() any { return newEncoder(zstd.SpeedBetterCompression, false) }}
 
 // encodeBundle is the stored form of several payloads.
 func encodeBundle(plains [][]byte) []byte {
@@ -62,17 +62,18 @@ func held(value []byte) int {
 
 var errBundle = errors.New("a bundle of items is damaged")
 
-// unpackAll is the payloads that a stored value holds, in order.
-func unpackAll(value []byte) ([][]byte, error) {
+// unpackAll is the payloads that a stored value holds, in order. They may share
+// memory with value, or lie in room.
+func unpackAll(room *[]byte, value []byte) ([][]byte, error) {
 	if len(value) == 0 || value[0] != codedBundle1 {
-		plain, err := unpack(value)
+		plain, err := unpack(room, value)
 		return [][]byte{plain}, err
 	}
 	count, n := binary.Uvarint(value[1:])
 	if n <= 0 || count == 0 || count > bundleItems {
 		return nil, errBundle
 	}
-	data, err := openFrame(value[1+n:])
+	data, err := openFrame(room, value[1+n:])
 	if err != nil {
 		return nil, err
 	}

@@ -36,17 +36,21 @@ var dictionary1 []byte
 
 const frameMagic = "\x28\xb5\x2f\xfd"
 
-var encoders = sync.Pool{New: func() any { return newEncoder(zstd.SpeedFastest) }}
+var encoders = sync.Pool{New: func() any { return newEncoder(zstd.SpeedFastest, true) }}
 
-func newEncoder(level zstd.EncoderLevel) *zstd.Encoder {
-	enc, err := zstd.NewWriter(nil,
+func newEncoder(level zstd.EncoderLevel, dictionary bool) *zstd.Encoder {
+	options := []zstd.EOption{
 		zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderLevel(level),
 		zstd.WithLowerEncoderMem(true),
-		zstd.WithWindowSize(1<<20),
+		zstd.WithWindowSize(1 << 20),
 		zstd.WithSingleSegment(true), // a byte less, and readers know the size
-		zstd.WithEncoderDict(dictionary1),
-		zstd.WithEncoderCRC(true)) // not every backend notices damage
+		zstd.WithEncoderCRC(true),    // not every backend notices damage
+	}
+	if dictionary {
+		options = append(options, zstd.WithEncoderDict(dictionary1))
+	}
+	enc, err := zstd.NewWriter(nil, options...)
 	if err != nil {
 		panic("session: the payload encoder cannot be made: " + err.Error()) // only constant arguments
 	}
@@ -104,25 +108,36 @@ func appendFrame(b []byte, enc *zstd.Encoder, data []byte) []byte {
 	return append(b, (*frame)[len(frameMagic):]...)
 }
 
-// openFrame is the data of a coded frame.
-func openFrame(packed []byte) ([]byte, error) {
+// openFrame is the data of a coded frame. With room it lies there, until room
+// is used again.
+func openFrame(room *[]byte, packed []byte) ([]byte, error) {
 	frame := frames.Get().(*[]byte)
 	defer frames.Put(frame)
 	*frame = append(append((*frame)[:0], frameMagic...), packed...)
 	dec := decoders.Get().(*zstd.Decoder)
 	defer decoders.Put(dec)
-	data, err := dec.DecodeAll(*frame, nil)
+	var into []byte
+	if room != nil {
+		into = (*room)[:0]
+	}
+	data, err := dec.DecodeAll(*frame, into)
 	if err != nil {
 		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	if room != nil && cap(data) <= keepRoom {
+		*room = data
 	}
 	return data, nil
 }
 
+// keepRoom is the largest room that is kept for the next frame.
+const keepRoom = 4 * bundleBytes
+
 var errCoding = errors.New("its coding is not known to this version of bough")
 
 // unpack is what pack was given, without the tag byte. The result may share
-// memory with value.
-func unpack(value []byte) ([]byte, error) {
+// memory with value, or lie in room.
+func unpack(room *[]byte, value []byte) ([]byte, error) {
 	if len(value) == 0 {
 		return nil, errors.New("the stored value is empty")
 	}
@@ -130,7 +145,7 @@ func unpack(value []byte) ([]byte, error) {
 	case codedRaw:
 		return value[1:], nil
 	case codedDict1:
-		return openFrame(value[1:])
+		return openFrame(room, value[1:])
 	}
 	return nil, fmt.Errorf("%w (tag %d)", errCoding, value[0])
 }

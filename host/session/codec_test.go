@@ -16,7 +16,7 @@ import (
 )
 
 func decodePayload(value []byte) (*sessionpb.Payload, error) {
-	plain, err := unpack(value)
+	plain, err := unpack(nil, value)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func FuzzSkeletonRow(f *testing.F) {
 }
 
 func TestABombIsRefused(t *testing.T) {
-	enc := newEncoder(zstd.SpeedFastest)
+	enc := newEncoder(zstd.SpeedFastest, true)
 	bomb := enc.EncodeAll(make([]byte, maxPayload+1<<20), nil)
 	value := append([]byte{codedDict1}, bomb[len(frameMagic):]...)
 	if len(value) > maxPayload/1000 {
@@ -126,7 +126,7 @@ func FuzzBundle(f *testing.F) {
 	f.Add(encodeBundle([][]byte{{8, 2}, {}, bytes.Repeat([]byte("what was said "), 90)}))
 	f.Add([]byte{codedBundle1, 0})
 	f.Fuzz(func(t *testing.T, value []byte) {
-		plains, err := unpackAll(value)
+		plains, err := unpackAll(nil, value)
 		if err != nil {
 			return
 		}
@@ -134,7 +134,7 @@ func FuzzBundle(f *testing.F) {
 			t.Fatalf("%d items, and %d were told", len(plains), held(value))
 		}
 		if len(plains) > 1 {
-			again, err := unpackAll(encodeBundle(plains))
+			again, err := unpackAll(nil, encodeBundle(plains))
 			if err != nil || !slices.EqualFunc(plains, again, bytes.Equal) {
 				t.Fatalf("items changed on their way: %v", err)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"runtime"
+	"sync"
 
 	"github.com/boughdev/bough/host/session/sessionpb"
 )
@@ -116,18 +117,23 @@ func feed(ctx context.Context, source iter.Seq2[stored, error], todo, inOrder ch
 var errMissing = errors.New("it is not in the store")
 
 func (g *group) decode() {
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
 	for _, s := range g.in {
-		s.each(func(it *Item, err error) {
+		s.each(room, func(it *Item, err error) {
 			g.out, g.errs = append(g.out, it), append(g.errs, err)
 		})
 	}
 }
 
+// rooms is memory to unpack into: what is parsed shares nothing with it.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
+
 // each gives the parsed items. With an error one still has its place.
-func (s stored) each(give func(*Item, error)) {
+func (s stored) each(room *[]byte, give func(*Item, error)) {
 	plains, err := [][]byte(nil), errMissing
 	if s.value != nil {
-		plains, err = unpackAll(s.value)
+		plains, err = unpackAll(room, s.value)
 	}
 	if err == nil && s.skip+s.count > len(plains) {
 		err = errBundle

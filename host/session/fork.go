@@ -122,7 +122,7 @@ func (s *Sessions) boundary(ctx context.Context, from Record, at Ref) (Entry, *s
 	}
 	switch e.Kind {
 	case KindPrompt:
-		it, err := s.Item(ctx, at)
+		it, err := rd.item(ctx, at)
 		if err != nil {
 			return Entry{}, nil, err
 		}
@@ -132,11 +132,11 @@ func (s *Sessions) boundary(ctx context.Context, from Record, at Ref) (Entry, *s
 		end, err := rd.entry(ctx, e.Parent)
 		return end, it.Payload.GetPrompt(), err
 	case KindToolCall:
-		result, err := s.resultOf(ctx, at, last)
+		result, err := rd.resultOf(ctx, at, last)
 		if err != nil || result.IsRoot() {
 			return e, nil, err
 		}
-		end, err := s.reader().entry(ctx, result)
+		end, err := rd.entry(ctx, result)
 		return end, nil, err
 	}
 	return e, nil, nil
@@ -144,36 +144,21 @@ func (s *Sessions) boundary(ctx context.Context, from Record, at Ref) (Entry, *s
 
 // Item is one item.
 func (s *Sessions) Item(ctx context.Context, ref Ref) (*Item, error) {
-	e, err := s.reader().entry(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	found := stored{ref: ref, count: 1}
-	for st, err := range storedIn(ctx, s.st, ref.Segment, ref.Number, ref.Number) {
-		if err != nil {
-			return nil, fmt.Errorf("read item %s: %w", ref, err)
-		}
-		found = st
-	}
-	found.parent = e.Parent
-	var it *Item
-	found.each(func(one *Item, oneErr error) { it, err = one, oneErr })
-	return it, err
+	return s.reader().item(ctx, ref)
 }
 
 // resultOf is the item that answers a call; Root when there is none. It follows
 // the call on the call's own branch, in the same segment, before the next
 // prompt. Items after number last are not the session's.
-func (s *Sessions) resultOf(ctx context.Context, call Ref, last uint64) (Ref, error) {
-	it, err := s.Item(ctx, call)
+func (r *reader) resultOf(ctx context.Context, call Ref, last uint64) (Ref, error) {
+	it, err := r.item(ctx, call)
 	if err != nil {
 		return Root, err
 	}
 	id := it.Payload.GetToolCall().GetId()
 	after := map[Ref]bool{call: true}
-	rd := s.reader()
 	for ref := (Ref{call.Segment, call.Number + 1}); ref.Number <= last; ref.Number++ {
-		e, err := rd.entry(ctx, ref)
+		e, err := r.entry(ctx, ref)
 		if err != nil {
 			return Root, fmt.Errorf("look for the result of call %s: %w", call, err)
 		}
@@ -185,7 +170,7 @@ func (s *Sessions) resultOf(ctx context.Context, call Ref, last uint64) (Ref, er
 		case KindPrompt:
 			return Root, nil
 		case KindToolResult:
-			it, err := s.Item(ctx, ref)
+			it, err := r.item(ctx, ref)
 			var damaged *DamagedError
 			if err != nil && !errors.As(err, &damaged) {
 				return Root, err

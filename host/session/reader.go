@@ -14,6 +14,7 @@ import (
 type reader struct {
 	st       store.Store
 	segments map[uint64]*rows
+	last     stored // what was read last of the items: a bundle has its neighbours, too
 }
 
 // rows is a stretch of a segment as far as it was read: consecutive rows, in
@@ -152,6 +153,37 @@ func (r *reader) entry(ctx context.Context, ref Ref) (Entry, error) {
 		return Entry{}, err
 	}
 	return entries[ref.Number-w.first.Ref.Number], nil
+}
+
+// item is one item.
+func (r *reader) item(ctx context.Context, ref Ref) (it *Item, err error) {
+	e, err := r.entry(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if !r.last.moveTo(ref) {
+		r.last = stored{ref: ref, count: 1}
+		for s, err := range storedIn(ctx, r.st, ref.Segment, ref.Number, ref.Number) {
+			if err != nil {
+				r.last = stored{}
+				return nil, fmt.Errorf("read item %s: %w", ref, err)
+			}
+			r.last = s
+		}
+	}
+	r.last.parent = e.Parent
+	r.last.each(nil, func(one *Item, oneErr error) { it, err = one, oneErr })
+	return it, err
+}
+
+// moveTo wants another item of the same bundle; false: it is not in it.
+func (s *stored) moveTo(ref Ref) bool {
+	skip := s.skip + int(int64(ref.Number)-int64(s.ref.Number))
+	if s.value == nil || ref.Segment != s.ref.Segment || skip < 0 || skip >= held(s.value) {
+		return false
+	}
+	s.ref, s.skip = ref, skip
+	return true
 }
 
 // tail is the entries at the end of a segment that are in no full block.

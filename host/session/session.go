@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -182,7 +183,7 @@ func (s *Sessions) List(ctx context.Context, o ListOptions) ([]Record, error) {
 		r = store.Folder(o.Folder)
 	}
 	r.KeysOnly, r.Limit = true, o.Limit
-	var keys [][]byte
+	var ids []string
 	for e, err := range s.st.Scan(ctx, r) {
 		if err != nil {
 			return nil, fmt.Errorf("list the sessions: %w", err)
@@ -191,27 +192,65 @@ func (s *Sessions) List(ctx context.Context, o ListOptions) ([]Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		keys = append(keys, store.SessionKey(id))
+		ids = append(ids, id)
+	}
+	found, err := s.recordsOf(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read the sessions of the list: %w", err)
+	}
+	records := make([]Record, 0, len(ids))
+	for _, id := range ids {
+		e, there := found[id]
+		if !there {
+			continue // deleted since the index was read
+		}
+		rec, err := recordOf(e)
+		if err != nil {
+			rec = Record{pb: &sessionpb.Session{Id: id}, version: e.Version, damage: err}
+		}
+		records = append(records, rec)
+	}
+	return records, nil
+}
+
+// fewRecords are looked up one by one; more are faster found by reading all
+// records, which lie together.
+const fewRecords = 200
+
+func (s *Sessions) recordsOf(ctx context.Context, ids []string) (map[string]store.Entry, error) {
+	found := make(map[string]store.Entry, len(ids))
+	if len(ids) > fewRecords {
+		for _, id := range ids {
+			found[id] = store.Entry{}
+		}
+		for e, err := range s.st.Scan(ctx, store.Sessions()) {
+			if err != nil {
+				return nil, err
+			}
+			if _, wanted := found[string(e.Key[1:])]; wanted {
+				found[string(e.Key[1:])] = e
+			}
+		}
+		maps.DeleteFunc(found, func(_ string, e store.Entry) bool { return e.Version == 0 })
+		return found, nil
+	}
+	keys := make([][]byte, len(ids))
+	for i, id := range ids {
+		keys[i] = store.SessionKey(id)
 	}
 	if len(keys) == 0 {
 		return nil, nil
 	}
 	entries, err := s.st.Get(ctx, keys...)
 	if err != nil {
-		return nil, fmt.Errorf("read the sessions of the list: %w", err)
+		return nil, err
 	}
-	records := make([]Record, 0, len(entries))
-	for _, e := range entries {
-		if e.Version == 0 {
-			continue // deleted since the index was read
+	for i, e := range entries {
+		if e.Version != 0 {
+			found[ids[i]] = e
 		}
-		rec, err := recordOf(e)
-		if err != nil {
-			rec = Record{pb: &sessionpb.Session{Id: string(e.Key[1:])}, version: e.Version, damage: err}
-		}
-		records = append(records, rec)
 	}
-	return records, nil
+	return found, nil
 }
 
 // Latest is the session last active in a folder, for --continue. One whose

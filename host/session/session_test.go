@@ -149,10 +149,23 @@ func TestTheSecondOwnerIsRefused(t *testing.T) {
 }
 
 func TestForkBoundaries(t *testing.T) {
+	for _, packed := range []bool{false, true} {
+		t.Run(fmt.Sprint("packed ", packed), func(t *testing.T) { forkBoundaries(t, packed) })
+	}
+}
+
+func forkBoundaries(t *testing.T, packed bool) {
 	ctx := context.Background()
-	s := open(t, memstore.New(), session.Options{})
+	now := time.Now()
+	s := open(t, memstore.New(), session.Options{Now: func() time.Time { return now }})
 	o := create(t, s)
 	refs := add(t, o, prompt("p1"), text("t1"), call("a"), call("b"), result("a", "ra"), result("b", "rb"), text("t2"), prompt("p2"), call("c"))
+	if packed {
+		now = now.Add(48 * time.Hour)
+		if r := settle(t, s, 1<<20); r.Items != len(refs) {
+			t.Fatalf("settle = %+v", r)
+		}
+	}
 	for _, tt := range []struct {
 		at   int
 		want string
@@ -294,6 +307,10 @@ func playTree(t *testing.T, seed uint64) {
 			now = now.Add(time.Duration(r.IntN(30)) * time.Hour)
 			if _, err := s.Settle(ctx, int64(1000+r.IntN(20_000))); err != nil {
 				t.Fatalf("step %d: settle: %v", step, err)
+			}
+		default:
+			if err := p.o.Settle(ctx); err != nil {
+				t.Fatalf("step %d: settle the session: %v", step, err)
 			}
 		}
 		path, err := p.o.Path(ctx)

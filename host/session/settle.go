@@ -52,45 +52,58 @@ func (s *Sessions) Settle(ctx context.Context, limit int64) (SettleReport, error
 			report.More = true
 			break
 		}
-		if err := s.settleSegment(ctx, id, &report, limit); err != nil {
-			return report, fmt.Errorf("pack the settled items of segment %x: %w", id, err)
+		if _, err := s.settleSegment(ctx, id, &report, limit); err != nil {
+			return report, err
 		}
 	}
 	return report, nil
 }
 
-func (s *Sessions) settleSegment(ctx context.Context, id uint64, report *SettleReport, limit int64) error {
+// settleStored is how many stored bytes a session packs at once.
+const settleStored = 2 << 20
+
+// Settle packs what is settled of the session's own items, a few MB at most.
+// It costs nothing as long as that is less than a full skeleton row.
+func (o *Session) Settle(ctx context.Context) error {
+	if o.ver == 0 || o.rec.GetNextNumber() <= o.settled+blockSize {
+		return nil
+	}
+	settled, err := o.s.settleSegment(ctx, o.rec.GetSegment(), &SettleReport{}, settleStored)
+	o.settled = max(o.settled, settled)
+	return err
+}
+
+// settleSegment is the number up to which the items of a segment are packed.
+func (s *Sessions) settleSegment(ctx context.Context, id uint64, report *SettleReport, limit int64) (uint64, error) {
 	p := &packer{s: s, id: id, report: report}
 	if ok, err := p.load(ctx); !ok {
-		return err
+		return 0, err
 	}
-	end, err := s.settledEnd(ctx, id, p.seg.GetSettled())
+	if err := s.pack(ctx, p, limit); err != nil && !isConflict(err) { // somebody packed or deleted items of it meanwhile
+		return p.seg.GetSettled(), fmt.Errorf("pack the settled items of segment %x: %w", id, err)
+	}
+	return p.seg.GetSettled(), nil
+}
+
+func (s *Sessions) pack(ctx context.Context, p *packer, limit int64) error {
+	end, err := s.settledEnd(ctx, p.id, p.seg.GetSettled())
 	if err != nil || end <= p.seg.GetSettled() {
 		return err
 	}
 	// The last bundle may have room for more.
-	for e, err := range s.st.Scan(ctx, store.Items(id, max(1, p.seg.GetSettled()), end)) {
+	for e, err := range s.st.Scan(ctx, store.Items(p.id, max(1, p.seg.GetSettled()), end)) {
 		if err == nil {
 			err = p.add(ctx, e)
 		}
 		if err != nil {
-			return unlessTouched(err)
+			return err
 		}
-		if report.Before >= limit {
-			report.More = true
-			return unlessTouched(p.flush(ctx, p.last))
+		if p.report.Before >= limit {
+			p.report.More = true
+			return p.flush(ctx, p.last)
 		}
 	}
-	return unlessTouched(p.flush(ctx, end))
-}
-
-// unlessTouched ends the work on a segment without an error when somebody
-// deleted or packed items of it meanwhile.
-func unlessTouched(err error) error {
-	if isConflict(err) {
-		return nil
-	}
-	return err
+	return p.flush(ctx, end)
 }
 
 // settledEnd is the number of the last settled item of a segment.
@@ -154,7 +167,7 @@ func (p *packer) load(ctx context.Context) (ok bool, err error) {
 // add takes one row. One that is damaged, or too large to gain, stays alone.
 func (p *packer) add(ctx context.Context, e store.Entry) error {
 	number := binary.BigEndian.Uint64(e.Key[len(e.Key)-8:])
-	plains, err := unpackAll(e.Value)
+	plains, err := unpackAll(nil, e.Value)
 	size := 0
 	for _, plain := range plains {
 		size += len(plain)
@@ -190,8 +203,9 @@ func (p *packer) flush(ctx context.Context, settled uint64) error {
 			return err
 		}
 	}
-	p.seg.Settled = settled
-	record, err := proto.Marshal(p.seg)
+	next := proto.Clone(p.seg).(*sessionpb.Segment)
+	next.Settled = settled
+	record, err := proto.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("encode a segment: %w", err)
 	}
@@ -199,13 +213,14 @@ func (p *packer) flush(ctx context.Context, settled uint64) error {
 	if p.version, err = p.s.st.Commit(ctx, b); err != nil {
 		return err
 	}
+	p.seg = next
 	p.rows, p.plains, p.size, p.stored = nil, nil, 0, 0
 	return nil
 }
 
 func (p *packer) bundle(b *store.Batch) error {
 	value := encodeBundle(p.plains)
-	back, err := unpackAll(value)
+	back, err := unpackAll(nil, value)
 	if err != nil {
 		return fmt.Errorf("read what was packed: %w", err)
 	}

@@ -137,6 +137,32 @@ func TestOnlyWhatIsSettledIsPacked(t *testing.T) {
 	}
 }
 
+// A session in use packs its own items when a whole row of them is there.
+func TestASessionInUsePacksWhatIsSettled(t *testing.T) {
+	st := memstore.New()
+	s := open(t, st, session.Options{})
+	o := create(t, s)
+	var texts []string
+	rows := func() int { return len(keys(t, st, store.Items(o.Record().Segment(), 1, 5000))) }
+	for i := range 2100 {
+		texts = append(texts, fmt.Sprintf("%d: what was said at step %d of the work", i, i))
+		add(t, o, text(texts[i]))
+		before := rows()
+		if err := o.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if packs := i+1 == 1024 || i+1 == 2048; packs != (rows() < before) {
+			t.Fatalf("after item %d there are %d rows, and were %d", i+1, rows(), before)
+		}
+	}
+	if n := rows(); n != 8+52 {
+		t.Errorf("%d rows hold 2100 items", n)
+	}
+	if got := onPath(t, s, o.Record().Head()); !slices.Equal(got, texts) {
+		t.Errorf("the path has %d items, and other ones", len(got))
+	}
+}
+
 // What the limit leaves is packed by the next calls.
 func TestSettlingGoesOnWhereItStopped(t *testing.T) {
 	s, rec, texts, _ := aged(t, memstore.New(), 1400)

@@ -244,7 +244,7 @@ func cutBundle(b *store.Batch, e store.Entry, last uint64) (cut bool, err error)
 	if begin > last {
 		return false, nil
 	}
-	plains, err := unpackAll(e.Value)
+	plains, err := unpackAll(nil, e.Value)
 	if err != nil {
 		return false, fmt.Errorf("cut the bundle of item %s: %w", Ref{segment, last}, err)
 	}

@@ -24,6 +24,8 @@ type Session struct {
 	tail   []Entry
 	path   *Path
 	warned bool
+
+	settled uint64 // up to this number the items of the segment are packed
 }
 
 // NewOptions describe a session that is to be made.
@@ -87,9 +89,11 @@ func (s *Sessions) load(ctx context.Context, id string, lease store.Lease) (*Ses
 			ErrTooBig, id, rec.pb.GetPayloadBytes()>>20, s.ceiling>>20, rec.pb.GetPayloadBytes()>>20+1)
 	}
 	o := &Session{s: s, lease: lease, rec: rec.pb, ver: rec.version, warned: rec.pb.GetSizeWarned()}
-	if o.base, err = s.base(ctx, rec.Segment()); err != nil {
+	seg, err := s.segment(ctx, rec.Segment())
+	if err != nil {
 		return nil, err
 	}
+	o.base, o.settled = refOf(seg.GetBase()), seg.GetSettled()
 	rd := s.reader()
 	if head := rec.Head(); !head.IsRoot() {
 		if o.head, err = rd.entry(ctx, head); err != nil {
@@ -102,21 +106,27 @@ func (s *Sessions) load(ctx context.Context, id string, lease store.Lease) (*Ses
 	return o, nil
 }
 
-// base is the item that a segment begins after. Every segment that a stored
-// session reaches has a record.
+// base is the item that a segment begins after.
 func (s *Sessions) base(ctx context.Context, segment uint64) (Ref, error) {
+	seg, err := s.segment(ctx, segment)
+	return refOf(seg.GetBase()), err
+}
+
+// segment is the record of a segment. Every segment that a stored session
+// reaches has one.
+func (s *Sessions) segment(ctx context.Context, segment uint64) (*sessionpb.Segment, error) {
 	entries, err := s.st.Get(ctx, store.SegmentKey(segment))
 	if err != nil {
-		return Root, fmt.Errorf("read segment %x: %w", segment, err)
+		return nil, fmt.Errorf("read segment %x: %w", segment, err)
 	}
 	if entries[0].Version == 0 {
-		return Root, fmt.Errorf("%w: the record of segment %x is gone, and with it what its items follow on", store.ErrDamaged, segment)
+		return nil, fmt.Errorf("%w: the record of segment %x is gone, and with it what its items follow on", store.ErrDamaged, segment)
 	}
 	seg := &sessionpb.Segment{}
 	if err := proto.Unmarshal(entries[0].Value, seg); err != nil {
-		return Root, fmt.Errorf("the record of segment %x is damaged: %w", segment, err)
+		return nil, fmt.Errorf("the record of segment %x is damaged: %w", segment, err)
 	}
-	return refOf(seg.GetBase()), nil
+	return seg, nil
 }
 
 // Record is the session as it is stored, or will be.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"iter"
 
+	"google.golang.org/grpc"
+
 	"github.com/boughdev/bough/host/model"
 	"github.com/boughdev/bough/plugins/api/modelpb"
 	"github.com/boughdev/bough/plugins/wire"
@@ -47,7 +49,7 @@ func (m *Models) Stream(ctx context.Context, r *model.Request) iter.Seq2[model.E
 		}
 		live, cancel := context.WithCancel(ctx) // leaving the loop ends the request
 		defer cancel()
-		stream, err := modelpb.NewModelsClient(p.conn).Stream(live, wire.RequestToProto(r))
+		stream, err := sendRequest(live, p, r)
 		finished := false
 		for err == nil {
 			var message *modelpb.Event
@@ -70,6 +72,23 @@ func (m *Models) Stream(ctx context.Context, r *model.Request) iter.Seq2[model.E
 			})
 		}
 	}
+}
+
+// sendRequest sends a request in parts. An error that the plugin answers them
+// with is told by the stream.
+func sendRequest(ctx context.Context, p *process, r *model.Request) (grpc.BidiStreamingClient[modelpb.StreamRequest, modelpb.Event], error) {
+	stream, err := modelpb.NewModelsClient(p.conn).Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for part := range wire.RequestParts(r) {
+		if err := stream.Send(part); errors.Is(err, io.EOF) {
+			return stream, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return stream, stream.CloseSend()
 }
 
 // callFailure is what the error of a call means: the context's, or a

@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"context"
+	"errors"
+	"io"
 
 	"google.golang.org/grpc"
 
@@ -34,11 +36,15 @@ func (s *modelService) List(ctx context.Context, _ *modelpb.ListRequest) (_ *mod
 }
 
 // Stream implements the service.
-func (s *modelService) Stream(request *modelpb.StreamRequest, stream grpc.ServerStreamingServer[modelpb.Event]) (err error) {
-	defer s.life.rescue("model "+request.GetModel(), &err)
+func (s *modelService) Stream(stream grpc.BidiStreamingServer[modelpb.StreamRequest, modelpb.Event]) (err error) {
+	request, err := receiveRequest(stream)
+	if err != nil {
+		return err
+	}
+	defer s.life.rescue("model "+request.Model, &err)
 	ctx, end := s.life.call(stream.Context())
 	defer end()
-	for event, err := range s.provider.Stream(ctx, wire.RequestFromProto(request)) {
+	for event, err := range s.provider.Stream(ctx, request) {
 		if err != nil {
 			return wire.ModelStatus(err)
 		}
@@ -47,4 +53,23 @@ func (s *modelService) Stream(request *modelpb.StreamRequest, stream grpc.Server
 		}
 	}
 	return nil
+}
+
+// receiveRequest puts the parts of a request together.
+func receiveRequest(stream grpc.BidiStreamingServer[modelpb.StreamRequest, modelpb.Event]) (*model.Request, error) {
+	first, err := stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	request := wire.RequestFromProto(first)
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return request, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		wire.AddMessages(request, part)
+	}
 }

@@ -1,9 +1,14 @@
 package wire
 
 import (
+	"iter"
+
+	"google.golang.org/protobuf/proto"
+
 	"github.com/boughdev/bough/host/model"
 	"github.com/boughdev/bough/host/tool"
 	"github.com/boughdev/bough/plugins/api/modelpb"
+	"github.com/boughdev/bough/plugins/wire/handshake"
 )
 
 // ModelInfoToProto is a model's description as it is sent.
@@ -22,34 +27,60 @@ func ModelInfoFromProto(p *modelpb.Info) model.Info {
 	}
 }
 
-// RequestToProto is a request as it is sent. Of a tool a model is told the name,
-// the description and the schema, not what it may touch.
-func RequestToProto(r *model.Request) *modelpb.StreamRequest {
-	p := &modelpb.StreamRequest{
-		Model: Text(r.Model), System: Text(r.System), MaxOutputTokens: unsigned(r.MaxOutputTokens),
-		Session: Text(r.Session), Settings: settings(r.Settings),
-		Messages: make([]*modelpb.Message, len(r.Messages)), Tools: make([]*modelpb.Tool, len(r.Tools)),
-	}
-	for i := range r.Messages {
-		m := &r.Messages[i]
-		out := &modelpb.Message{Role: modelpb.Role(m.Role), Parts: make([]*modelpb.Part, len(m.Parts))}
-		for j := range m.Parts {
-			out.Parts[j] = partToProto(&m.Parts[j])
+// RequestParts is a request as it is sent: the first part has all but the
+// messages that would make it long, those after it have messages only. Of a tool
+// a model is told the name, the description and the input schema.
+func RequestParts(r *model.Request) iter.Seq[*modelpb.StreamRequest] {
+	return func(yield func(*modelpb.StreamRequest) bool) {
+		p := &modelpb.StreamRequest{
+			Model: Text(r.Model), System: Text(r.System), MaxOutputTokens: unsigned(r.MaxOutputTokens),
+			Session: Text(r.Session), Settings: settings(r.Settings), Tools: make([]*modelpb.Tool, len(r.Tools)),
 		}
-		p.Messages[i] = out
+		for i, t := range r.Tools {
+			p.Tools[i] = &modelpb.Tool{Name: Text(t.Name), Description: Text(t.Description), InputSchema: t.InputSchema}
+		}
+		size := 0
+		for i := range r.Messages {
+			m := messageToProto(&r.Messages[i])
+			n := proto.Size(m)
+			if size > 0 && size+n > handshake.BatchBytes {
+				if !yield(p) {
+					return
+				}
+				p, size = &modelpb.StreamRequest{}, 0
+			}
+			p.Messages = append(p.Messages, m)
+			size += n
+		}
+		yield(p)
 	}
-	for i, t := range r.Tools {
-		p.Tools[i] = &modelpb.Tool{Name: Text(t.Name), Description: Text(t.Description), InputSchema: t.InputSchema}
-	}
-	return p
 }
 
-// RequestFromProto is a request as it was received.
+func messageToProto(m *model.Message) *modelpb.Message {
+	out := &modelpb.Message{Role: modelpb.Role(m.Role), Parts: make([]*modelpb.Part, len(m.Parts))}
+	for j := range m.Parts {
+		out.Parts[j] = partToProto(&m.Parts[j])
+	}
+	return out
+}
+
+// RequestFromProto is a request as its first part was received.
 func RequestFromProto(p *modelpb.StreamRequest) *model.Request {
 	r := &model.Request{
 		Model: p.GetModel(), System: p.GetSystem(), MaxOutputTokens: signed(p.GetMaxOutputTokens()),
 		Session: p.GetSession(), Settings: p.GetSettings(),
 	}
+	AddMessages(r, p)
+	for _, t := range p.GetTools() {
+		r.Tools = append(r.Tools, tool.Spec{
+			Name: t.GetName(), Description: t.GetDescription(), InputSchema: t.GetInputSchema(),
+		})
+	}
+	return r
+}
+
+// AddMessages adds those of a further part.
+func AddMessages(r *model.Request, p *modelpb.StreamRequest) {
 	for _, m := range p.GetMessages() {
 		out := model.Message{Role: model.Role(m.GetRole())}
 		for _, part := range m.GetParts() {
@@ -57,12 +88,6 @@ func RequestFromProto(p *modelpb.StreamRequest) *model.Request {
 		}
 		r.Messages = append(r.Messages, out)
 	}
-	for _, t := range p.GetTools() {
-		r.Tools = append(r.Tools, tool.Spec{
-			Name: t.GetName(), Description: t.GetDescription(), InputSchema: t.GetInputSchema(),
-		})
-	}
-	return r
 }
 
 func partToProto(part *model.Part) *modelpb.Part {

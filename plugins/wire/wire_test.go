@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/boughdev/bough/plugins/api/modelpb"
 	"github.com/boughdev/bough/plugins/api/storagepb"
 	"github.com/boughdev/bough/plugins/api/toolpb"
+	"github.com/boughdev/bough/plugins/wire/handshake"
 )
 
 // roundTrip checks that a value comes back with every field as it was.
@@ -82,7 +84,38 @@ func TestEveryFieldOfARequestSurvives(t *testing.T) {
 	all := filled[model.Part](t)
 	want.Messages[0].Parts = oneByOne(all)
 	want.Messages[1].Parts = nil
-	same(t, RequestFromProto(sent(t, RequestToProto(&want))), &want)
+	same(t, sentInParts(t, &want), &want)
+}
+
+// sentInParts is a request as it arrives.
+func sentInParts(t *testing.T, r *model.Request) (got *model.Request) {
+	t.Helper()
+	for part := range RequestParts(r) {
+		if size := proto.Size(part); size > 2*handshake.BatchBytes {
+			t.Errorf("a part has %d bytes", size)
+		}
+		if part = sent(t, part); got == nil {
+			got = RequestFromProto(part)
+		} else {
+			AddMessages(got, part)
+		}
+	}
+	return got
+}
+
+func TestALongRequestIsSentInParts(t *testing.T) {
+	want := &model.Request{Model: "m", System: "s"}
+	for i := range 500 {
+		want.Messages = append(want.Messages, model.Message{Role: model.User, Parts: []model.Part{{Text: strings.Repeat(fmt.Sprint(i), 1000)}}})
+	}
+	parts := 0
+	for range RequestParts(want) {
+		parts++
+	}
+	if parts < 3 {
+		t.Errorf("1.4 MB are sent in %d parts", parts)
+	}
+	same(t, sentInParts(t, want), want)
 }
 
 func TestEveryPieceOfAnAnswerSurvives(t *testing.T) {
@@ -117,7 +150,7 @@ func TestTextThatIsNoUTF8IsSentAllTheSame(t *testing.T) {
 		System: bad, Settings: map[string]string{bad: bad},
 		Messages: []model.Message{{Role: model.Tool, Parts: []model.Part{{ToolResult: &model.ToolResult{Text: bad}}}}},
 	}
-	if got := RequestFromProto(sent(t, RequestToProto(&request))); !strings.HasPrefix(got.System, "caf") {
+	if got := sentInParts(t, &request); !strings.HasPrefix(got.System, "caf") {
 		t.Errorf("got %+v", got)
 	}
 	problems := []string{"sound", bad}

@@ -16,9 +16,11 @@ type Shape struct {
 	Seed     uint64
 	Sessions int
 	Items    int // of each session
-	// Folder is where the sessions work; each has a tenth of them beside it if
-	// it is empty.
+	// Folder is where the sessions work; empty: in ten that are not there.
 	Folder string
+	// Loose leaves the items as they were written, which a session that is used
+	// does only with its last ones.
+	Loose bool
 }
 
 // batchItems are appended at once.
@@ -40,7 +42,7 @@ func Fill(ctx context.Context, sessions *session.Sessions, shape Shape) (ids []s
 		if err != nil {
 			return ids, err
 		}
-		if err := fillOne(ctx, o, s, shape.Items); err != nil {
+		if err := fillOne(ctx, o, s, shape); err != nil {
 			return ids, err
 		}
 		ids = append(ids, o.ID())
@@ -51,15 +53,21 @@ func Fill(ctx context.Context, sessions *session.Sessions, shape Shape) (ids []s
 	return ids, nil
 }
 
-func fillOne(ctx context.Context, o *session.Session, s *Sampler, items int) error {
+func fillOne(ctx context.Context, o *session.Session, s *Sampler, shape Shape) error {
 	s.todo = nil // a session begins with a prompt
-	for items > 0 {
+	for items := shape.Items; items > 0; {
 		batch := make([]*sessionpb.Payload, min(items, batchItems))
 		for i := range batch {
 			batch[i] = s.Next()
 		}
 		items -= len(batch)
 		if _, err := o.Append(ctx, batch, session.AppendOptions{Durability: store.Async}); err != nil {
+			return err
+		}
+		if shape.Loose {
+			continue
+		}
+		if err := o.Settle(ctx); err != nil {
 			return err
 		}
 	}

@@ -1486,10 +1486,10 @@ const file_bough_model_v1_model_proto_rawDesc = "" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tROLE_USER\x10\x01\x12\x12\n" +
 	"\x0eROLE_ASSISTANT\x10\x02\x12\r\n" +
-	"\tROLE_TOOL\x10\x032\x8d\x01\n" +
+	"\tROLE_TOOL\x10\x032\x8f\x01\n" +
 	"\x06Models\x12A\n" +
-	"\x04List\x12\x1b.bough.model.v1.ListRequest\x1a\x1c.bough.model.v1.ListResponse\x12@\n" +
-	"\x06Stream\x12\x1d.bough.model.v1.StreamRequest\x1a\x15.bough.model.v1.Event0\x01B7Z5github.com/boughdev/bough/plugins/api/modelpb;modelpbb\x06proto3"
+	"\x04List\x12\x1b.bough.model.v1.ListRequest\x1a\x1c.bough.model.v1.ListResponse\x12B\n" +
+	"\x06Stream\x12\x1d.bough.model.v1.StreamRequest\x1a\x15.bough.model.v1.Event(\x010\x01B7Z5github.com/boughdev/bough/plugins/api/modelpb;modelpbb\x06proto3"
 
 var (
 	file_bough_model_v1_model_proto_rawDescOnce sync.Once

@@ -34,10 +34,12 @@ type ModelsClient interface {
 	// List names the models that can be used and, with all set, the ones that
 	// cannot, with the reason.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
-	// Stream sends one request and streams the answer. The call fails with a
-	// ModelError in the details; an answer that was cut also ends so, after the
-	// events that came.
-	Stream(ctx context.Context, in *StreamRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Event], error)
+	// Stream sends one request and streams the answer. A request comes in parts,
+	// since a conversation may have many MB: the first has all but what does not
+	// fit of the messages, those after it have further messages only, and the
+	// client's half is closed after the last. The call fails with a ModelError in
+	// the details; an answer that was cut also ends so, after the events that came.
+	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, Event], error)
 }
 
 type modelsClient struct {
@@ -58,24 +60,18 @@ func (c *modelsClient) List(ctx context.Context, in *ListRequest, opts ...grpc.C
 	return out, nil
 }
 
-func (c *modelsClient) Stream(ctx context.Context, in *StreamRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Event], error) {
+func (c *modelsClient) Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, Event], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Models_ServiceDesc.Streams[0], Models_Stream_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	x := &grpc.GenericClientStream[StreamRequest, Event]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
 	return x, nil
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Models_StreamClient = grpc.ServerStreamingClient[Event]
+type Models_StreamClient = grpc.BidiStreamingClient[StreamRequest, Event]
 
 // ModelsServer is the server API for Models service.
 // All implementations must embed UnimplementedModelsServer
@@ -86,10 +82,12 @@ type ModelsServer interface {
 	// List names the models that can be used and, with all set, the ones that
 	// cannot, with the reason.
 	List(context.Context, *ListRequest) (*ListResponse, error)
-	// Stream sends one request and streams the answer. The call fails with a
-	// ModelError in the details; an answer that was cut also ends so, after the
-	// events that came.
-	Stream(*StreamRequest, grpc.ServerStreamingServer[Event]) error
+	// Stream sends one request and streams the answer. A request comes in parts,
+	// since a conversation may have many MB: the first has all but what does not
+	// fit of the messages, those after it have further messages only, and the
+	// client's half is closed after the last. The call fails with a ModelError in
+	// the details; an answer that was cut also ends so, after the events that came.
+	Stream(grpc.BidiStreamingServer[StreamRequest, Event]) error
 	mustEmbedUnimplementedModelsServer()
 }
 
@@ -103,7 +101,7 @@ type UnimplementedModelsServer struct{}
 func (UnimplementedModelsServer) List(context.Context, *ListRequest) (*ListResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
 }
-func (UnimplementedModelsServer) Stream(*StreamRequest, grpc.ServerStreamingServer[Event]) error {
+func (UnimplementedModelsServer) Stream(grpc.BidiStreamingServer[StreamRequest, Event]) error {
 	return status.Error(codes.Unimplemented, "method Stream not implemented")
 }
 func (UnimplementedModelsServer) mustEmbedUnimplementedModelsServer() {}
@@ -146,15 +144,11 @@ func _Models_List_Handler(srv interface{}, ctx context.Context, dec func(interfa
 }
 
 func _Models_Stream_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(StreamRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(ModelsServer).Stream(m, &grpc.GenericServerStream[StreamRequest, Event]{ServerStream: stream})
+	return srv.(ModelsServer).Stream(&grpc.GenericServerStream[StreamRequest, Event]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Models_StreamServer = grpc.ServerStreamingServer[Event]
+type Models_StreamServer = grpc.BidiStreamingServer[StreamRequest, Event]
 
 // Models_ServiceDesc is the grpc.ServiceDesc for Models service.
 // It's only intended for direct use with grpc.RegisterService,
@@ -173,6 +167,7 @@ var Models_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Stream",
 			Handler:       _Models_Stream_Handler,
 			ServerStreams: true,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "bough/model/v1/model.proto",

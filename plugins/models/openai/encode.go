@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/boughdev/bough/host/model"
 )
@@ -12,11 +13,12 @@ import (
 // The request is encoded here and not by the SDK's parameter types: they cost
 // several times as much, which counts at 20,000 messages.
 
+// request is all of a request but its messages.
 type request struct {
 	Model     string        `json:"model"`
-	Messages  []message     `json:"messages"`
 	Tools     []tool        `json:"tools,omitempty"`
 	MaxTokens int           `json:"max_tokens,omitempty"`
+	Stream    bool          `json:"stream"`
 	Options   streamOptions `json:"stream_options"`
 }
 
@@ -63,31 +65,78 @@ type toolFunction struct {
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
+// encode writes the messages one by one into a buffer that is large enough from
+// the start: each further copy of many MB costs as much as the encoding.
 func encode(r *model.Request, name string) ([]byte, error) {
-	out := request{Model: name, MaxTokens: r.MaxOutputTokens, Options: streamOptions{IncludeUsage: true}}
-	if r.System != "" {
-		out.Messages = append(out.Messages, message{Role: "system", Content: r.System})
-	}
-	for _, m := range r.Messages {
-		switch m.Role {
-		case model.User:
-			out.Messages = append(out.Messages, userMessage(m.Parts))
-		case model.Assistant:
-			out.Messages = append(out.Messages, assistantMessage(m.Parts))
-		case model.Tool:
-			out.Messages = append(out.Messages, resultMessages(m.Parts)...)
-		}
-	}
+	buf := bytes.NewBuffer(make([]byte, 0, sizeOf(r)))
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false)
+	out := request{Model: name, MaxTokens: r.MaxOutputTokens, Stream: true, Options: streamOptions{IncludeUsage: true}}
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, tool{"function", toolFunction{t.Name, t.Description, t.InputSchema}})
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
 	if err := enc.Encode(out); err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
+	buf.Truncate(bytes.LastIndexByte(buf.Bytes(), '}'))
+	buf.WriteString(`,"messages":[`)
+	between := ""
+	for m := range messages(r) {
+		buf.WriteString(between)
+		between = ","
+		if err := enc.Encode(m); err != nil {
+			return nil, fmt.Errorf("encode a message of the request: %w", err)
+		}
+	}
+	buf.WriteString("]}")
 	return buf.Bytes(), nil
+}
+
+// sizeOf is about how long the encoded request is, and rather too much.
+func sizeOf(r *model.Request) int {
+	const each = 64 // of a message: names, quotes
+	size := 16<<10 + len(r.System)
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			size += each + len(p.Text)
+			switch {
+			case p.ToolCall != nil:
+				size += 2*each + len(p.ToolCall.Input)
+			case p.ToolResult != nil:
+				size += each + len(p.ToolResult.Text)
+				for _, image := range p.ToolResult.Images {
+					size += base64.StdEncoding.EncodedLen(len(image.Data))
+				}
+			case p.Image != nil:
+				size += base64.StdEncoding.EncodedLen(len(p.Image.Data))
+			}
+		}
+	}
+	return size + size/8 // what is escaped
+}
+
+func messages(r *model.Request) iter.Seq[message] {
+	return func(yield func(message) bool) {
+		if r.System != "" && !yield(message{Role: "system", Content: r.System}) {
+			return
+		}
+		for _, m := range r.Messages {
+			var list []message
+			switch m.Role {
+			case model.User:
+				list = []message{userMessage(m.Parts)}
+			case model.Assistant:
+				list = []message{assistantMessage(m.Parts)}
+			case model.Tool:
+				list = resultMessages(m.Parts)
+			}
+			for _, one := range list {
+				if !yield(one) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func userMessage(parts []model.Part) message {

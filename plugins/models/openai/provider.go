@@ -14,6 +14,7 @@ import (
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/boughdev/bough/host/model"
 )
@@ -92,8 +93,10 @@ func (p *Provider) Stream(ctx context.Context, r *model.Request) iter.Seq2[model
 			yield(model.Event{}, &model.Error{Class: model.ClassBadRequest, Provider: provider, Message: err.Error(), Err: err})
 			return
 		}
-		stream := p.client.Chat.Completions.NewStreaming(ctx, sdk.ChatCompletionNewParams{},
-			option.WithRequestBody("application/json", body))
+		// The SDK's own way would copy the whole body to set "stream" in it.
+		var response *http.Response
+		err = p.client.Post(ctx, "chat/completions", nil, &response, option.WithRequestBody("application/json", body))
+		stream := ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(response), err)
 		defer stream.Close() //nolint:errcheck // it was only read
 		a := &answer{yield: func(ev model.Event) bool { return yield(ev, nil) }}
 		for stream.Next() {

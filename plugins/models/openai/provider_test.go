@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -181,8 +182,9 @@ func TestTheHistoryIsSentAsTheServersWantIt(t *testing.T) {
 		`{"role":"tool","content":"no","tool_call_id":"a"},{"role":"assistant","content":""}],` +
 		`"tools":[{"type":"function","function":{"name":"shell","description":"run","parameters":{"type":"object"}}}],` +
 		`"stream_options":{"include_usage":true},"stream":true}`
-	if got := strings.TrimSpace(string(s.Requests()[0])); strings.ReplaceAll(got, "\n", "") != want {
-		t.Errorf("sent\n%s\nwant\n%s", got, want)
+	var sent, wanted any
+	if err := errors.Join(json.Unmarshal(s.Requests()[0], &sent), json.Unmarshal([]byte(want), &wanted)); err != nil || !reflect.DeepEqual(sent, wanted) {
+		t.Errorf("sent\n%s\nwant\n%s\n%v", s.Requests()[0], want, err)
 	}
 }
 
