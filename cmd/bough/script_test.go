@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,8 +52,48 @@ func TestScripts(t *testing.T) {
 			e.Defer(func() { endStorage(t, state) })
 			return nil
 		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": runForCode, "json": isJSON,
+			"endstorage": func(ts *testscript.TestScript, _ bool, _ []string) { endStorage(t, ts.Getenv("BOUGH_STATE_DIR")) },
+		},
 		RequireExplicitExec: true,
 	})
+}
+
+// runForCode runs a command that must end with an exit code: code 3 bough ...
+func runForCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N COMMAND...")
+	}
+	code := "0"
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = strconv.Itoa(exit.ExitCode())
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if code != args[0] {
+		ts.Fatalf("the exit code is %s, want %s", code, args[0])
+	}
+}
+
+// isJSON finds one JSON value on the last standard output; with "lines" one a
+// line.
+func isJSON(ts *testscript.TestScript, neg bool, args []string) {
+	out := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	n := 0
+	for {
+		var value any
+		err := out.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		ts.Check(err)
+		n++
+	}
+	if neg || n == 0 || n > 1 && len(args) == 0 {
+		ts.Fatalf("%d JSON values", n)
+	}
 }
 
 // endStorage ends the storage process of a state directory, which would stay a

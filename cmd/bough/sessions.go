@@ -195,7 +195,8 @@ func showText(w io.Writer, it *session.Item, damage error) error {
 }
 
 func newSessionsRenameCommand(env *environment) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "rename SESSION NAME",
 		Short: "Name a session; `default` gives back the title of its first prompt",
 		Args:  exactly(2, "a session and its new name"),
@@ -210,13 +211,19 @@ func newSessionsRenameCommand(env *environment) *cobra.Command {
 					return err
 				}
 				err = o.SetTitle(cmd.Context(), args[1], sessionpb.TitleSource_TITLE_SOURCE_PERSON)
-				if err == nil {
+				switch {
+				case err != nil:
+				case asJSON:
+					err = writeJSON(env.stdout, sessionOf(o.Record()))
+				default:
 					fmt.Fprintf(env.stdout, "%s is now called %s\n", o.ID(), session.Printable(o.Record().Title()))
 				}
 				return errors.Join(err, o.Close(context.WithoutCancel(cmd.Context())))
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON: the session")
+	return cmd
 }
 
 func newSessionsRemoveCommand(env *environment) *cobra.Command {

@@ -57,7 +57,7 @@ func newSessionsForkCommand(env *environment) *cobra.Command {
 
 func newSessionsExportCommand(env *environment) *cobra.Command {
 	var format string
-	var full bool
+	var full, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "export SESSION [FILE]",
 		Short: "Write a session as Markdown, or as JSON lines that import reads",
@@ -68,6 +68,12 @@ func newSessionsExportCommand(env *environment) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asJSON {
+				if cmd.Flags().Changed("format") && format != "json" {
+					return usagef("--json and --format %s exclude each other", format)
+				}
+				format = "json"
+			}
 			if format != "markdown" && format != "json" {
 				return usagef("--format is %q: it takes markdown or json", format)
 			}
@@ -98,6 +104,7 @@ func newSessionsExportCommand(env *environment) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "markdown", "markdown or json")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	cmd.Flags().BoolVar(&full, "full", false, "of markdown: also reasoning and the output of calls")
 	return cmd
 }
