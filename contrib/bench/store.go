@@ -51,15 +51,15 @@ func fill(ctx context.Context, state string, shape sample.Shape, settled bool) (
 	if err != nil {
 		return nil, err
 	}
-	if ids, err = sample.Fill(ctx, sessions, shape); err != nil || !settled {
+	if ids, err = sample.Fill(ctx, sessions, shape); err != nil {
 		return ids, err
 	}
-	for more := true; more && err == nil; {
+	for more := settled; more && err == nil; {
 		var r session.SettleReport
 		r, err = sessions.Settle(ctx, 64<<20)
 		more = r.More
 	}
-	if err == nil {
+	if err == nil { // what was written in seconds is as if it had been in months
 		_, err = st.Maintain(ctx, store.Compact, nil)
 	}
 	return ids, err
