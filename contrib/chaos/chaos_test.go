@@ -306,8 +306,8 @@ func (s *saga) run(prompt string) int {
 		if err := json.Unmarshal(line, &said); err != nil {
 			s.t.Errorf("%q: %v", line, err)
 		}
-		s.id = said.SessionID
 		s.mu.Lock()
+		s.id = said.SessionID
 		if said.Item != "" {
 			s.acked[said.Item] = true
 		}
